@@ -882,6 +882,7 @@ create table masked_contact (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   person bytea,
+  is_token boolean default false not null,
   warned_at timestamp with time zone,
   constraint masked_contact_pkey PRIMARY KEY (org_id, id),
   constraint masked_contact_address UNIQUE (org_id, alias_id, digest),

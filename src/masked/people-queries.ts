@@ -158,7 +158,8 @@ export function unlinkDestination(tx: Tx, orgId: string, id: string) {
 
 // --- contacts -----------------------------------------------------------------------------------------------------------
 
-const CONTACT = `id, org_id, alias_id, digest, sealed, blocked, source, received, sent, last_seen_at, created_at, updated_at`;
+const CONTACT = `id, org_id, alias_id, digest, sealed, blocked, source, is_token, received, sent, last_seen_at, created_at,
+  updated_at`;
 
 function columnsOf(table: string): string {
   return CONTACT.replace(/\w+/g, (name) => `${table}.${name}`);
@@ -166,17 +167,36 @@ function columnsOf(table: string): string {
 
 export type NewContact = Pick<
   ContactRow,
-  "id" | "alias_id" | "digest" | "sealed" | "blocked" | "source" | "created_at"
+  "id" | "alias_id" | "digest" | "sealed" | "blocked" | "source" | "is_token" | "created_at"
 > & { person: Buffer };
 
 /** False when the alias has the contact already. */
 export async function insertContact(tx: Tx, orgId: string, row: NewContact): Promise<boolean> {
   const touched = await tx.execute(
-    `insert into masked_contact (org_id, id, alias_id, digest, sealed, blocked, source, created_at, updated_at, person)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9) on conflict (org_id, alias_id, digest) do nothing`,
-    [orgId, row.id, row.alias_id, row.digest, row.sealed, row.blocked, row.source, row.created_at, row.person],
+    `insert into masked_contact (org_id, id, alias_id, digest, sealed, blocked, source, created_at, updated_at, person, is_token)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $8, $9, $10) on conflict (org_id, alias_id, digest) do nothing`,
+    [
+      orgId,
+      row.id,
+      row.alias_id,
+      row.digest,
+      row.sealed,
+      row.blocked,
+      row.source,
+      row.created_at,
+      row.person,
+      row.is_token,
+    ],
   );
   return touched === 1;
+}
+
+/** A mailbox that only stood for itself is named among the people of a mail: a new contact from then on. */
+export function makePerson(tx: Tx, orgId: string, id: string, at: Date) {
+  return tx.execute(
+    "update masked_contact set is_token = false, created_at = $3, updated_at = $3 where org_id = $1 and id = $2 and is_token",
+    [orgId, id, at],
+  );
 }
 
 /** Index: masked_contact_address. */
@@ -232,10 +252,10 @@ export function countContacts(tx: Tx, orgId: string, filter: ContactFilter): Pro
   return countUpToMax(tx, `masked_contact where ${CONTACT_FILTER}`, values);
 }
 
-/** Contacts that an alias got since then. Index: masked_contact_new. */
+/** People that an alias got since then; not the mailboxes that contacts wrote of. Index: masked_contact_new. */
 export async function countNewContacts(tx: Query, orgId: string, aliasId: string, since: Date): Promise<number> {
   const [row] = await tx.query<{ total: number }>(
-    "select count(*) as total from masked_contact where org_id = $1 and alias_id = $2 and created_at > $3",
+    "select count(*) as total from masked_contact where org_id = $1 and alias_id = $2 and created_at > $3 and not is_token",
     [orgId, aliasId, since],
   );
   return row?.total ?? 0;

@@ -127,6 +127,8 @@ export type ContactRow = {
   sealed: Buffer;
   blocked: boolean;
   source: (typeof CONTACT_SOURCES)[number];
+  /** A mailbox of the owner that a contact wrote of, and that nobody named among the people of a mail. */
+  is_token: boolean;
   received: number;
   sent: number;
   last_seen_at: Date | null;

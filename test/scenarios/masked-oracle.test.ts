@@ -75,3 +75,19 @@ test("a forged author is answered as a stranger is, at the alias and at a revers
     assert.equal(answers[0], answers[1], to);
   }
 });
+
+test("a guess in a text takes none of the day's new contacts, and one among the people of a mail takes one, right or wrong", async () => {
+  const saidTo = async (guess: string) => {
+    const a = await alias();
+    const cc = (from: number, count: number) =>
+      `Cc: ${Array.from({ length: count }, (_, n) => `p${from + n}@party.example`).join(", ")}\r\n`;
+    const write = async (head: string, text: string) => (await simulate({ from: C, to: a.full, head, text })).said;
+    const said = [await write("", `Is it ${guess}?`)];
+    for (let n = 0; n < 6; n += 1) said.push(await write(cc(n * 30, 30), "Hello"));
+    said.push(await write(cc(180, 19), "These are 200 with the author."), await write(`Cc: ${guess}\r\n`, "One more"));
+    return said;
+  };
+  const [right, wrong] = [await saidTo(D), await saidTo(OTHER)];
+  assert.deepEqual(right, wrong);
+  assert.deepEqual(right.slice(-2), ["250 2.0.0", "450 4.7.1"]);
+});

@@ -51,14 +51,14 @@ export async function ensureContacts(
   world: ContactWorld,
   find: FindContact,
   alias: Pick<AliasRow, "org_id" | "id" | "domain">,
-  people: readonly { name: string | null; email: string }[],
+  people: readonly Pick<Wanted, "name" | "email" | "is_token">[],
 ): Promise<Map<string, ContactRow>> {
   const wanted = new Map(people.map((person) => [person.email.toLowerCase(), person]));
   const rows = new Map<string, ContactRow>();
   await Promise.all(
     [...wanted.keys()].map(async (email) => {
       const known = await find(alias, contactDigest(world, alias.id, email));
-      if (known) rows.set(email, known);
+      if (known && (wanted.get(email)?.is_token || !known.is_token)) rows.set(email, known);
     }),
   );
   const missing = [...wanted].filter(([email]) => !rows.has(email));
@@ -71,7 +71,13 @@ export async function ensureContacts(
   return rows;
 }
 
-export type Wanted = { email: string; name: string | null; source: "inbound" | "api" };
+export type Wanted = {
+  email: string;
+  name: string | null;
+  source: "inbound" | "api";
+  /** A mailbox of the owner that stands in the text of a mail. */
+  is_token?: boolean;
+};
 
 /** The contact of that address, made with a reverse address of its own when it is new. */
 async function ensureContact(
@@ -83,7 +89,10 @@ async function ensureContact(
   const digest = contactDigest(world, alias.id, wanted.email);
   const find = async () => (await queries.findContactsByDigest(tx, alias.org_id, alias.id, [digest]))[0];
   const known = await find();
-  if (known) return { created: false, row: known };
+  if (known?.is_token && !wanted.is_token) {
+    await queries.makePerson(tx, alias.org_id, known.id, new Date(world.clock.now()));
+  }
+  if (known) return { created: false, row: { ...known, is_token: known.is_token && wanted.is_token === true } };
   const id = world.random.uuid();
   const reply_local = newReplyLocal(world.random);
   const created = await queries.insertContact(tx, alias.org_id, {
@@ -94,6 +103,7 @@ async function ensureContact(
     sealed: sealContact(world, alias.org_id, { email: wanted.email, name: cleanName(wanted.name), reply_local }),
     blocked: false,
     source: wanted.source,
+    is_token: wanted.is_token ?? false,
     created_at: new Date(world.clock.now()),
   });
   if (created) {

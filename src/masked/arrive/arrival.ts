@@ -278,7 +278,7 @@ function isReverseOf({ domain }: AliasRow, email: string): boolean {
 async function isCrowd(world: ArrivalWorld, find: FindContact, alias: AliasRow, named: Named): Promise<boolean> {
   const emails = [...new Set(everybody(named).map(({ email }) => email.toLowerCase()))];
   const found = await Promise.all(emails.map((email) => find(alias, contactDigest(world, alias.id, email))));
-  const fresh = found.filter((contact) => !contact).length;
+  const fresh = found.filter((contact) => !contact || contact.is_token).length;
   if (fresh === 0) return false;
   const since = new Date(world.clock.now() - DAY_MS);
   return (await countNewContacts(world.db, alias.org_id, alias.id, since)) + fresh > NEW_CONTACTS_DAY_MAX;

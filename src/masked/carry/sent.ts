@@ -42,7 +42,7 @@ export async function tokensOf(
     world,
     find,
     alias,
-    mailboxes.map((email) => ({ name: null, email })),
+    mailboxes.map((email) => ({ name: null, email, is_token: true })),
   );
   return [...rows.values()].map((row) => tokenOf(world, alias, row));
 }
