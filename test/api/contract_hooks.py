@@ -1,5 +1,6 @@
 # Loaded by the contract tester (schemathesis): gives operations of the description the examples that contract-subjects.ts
-# wrote, so that the tester starts from requests that work and then varies them. It changes nothing else of it.
+# wrote, so that the tester starts from requests that work and then varies them. It changes nothing else of it. And a check:
+# any error may be the `default` answer, a success must be described by its own status.
 import copy
 import json
 import os
@@ -33,5 +34,12 @@ def before_load_schema(context, raw_schema):
         bodies = examples["bodies"]
         if bodies:
             content = operation["requestBody"]["content"]
-            media = content.get("application/json") or content["application/xml"]
+            media = content.get("application/json") or content["application/octet-stream"]
             media["examples"] = {f"example{at}": {"value": value} for at, value in enumerate(bodies)}
+
+
+@schemathesis.check
+def success_is_described(ctx, response, case):
+    described = case.operation.definition.raw["responses"]
+    if response.status_code < 400 and str(response.status_code) not in described:
+        raise AssertionError(f"{response.status_code} is not described, and no error: {sorted(described)}")

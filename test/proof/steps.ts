@@ -46,6 +46,12 @@ export const STEPS: readonly Step[] = [
     seconds_max: 600,
   },
   {
+    name: "contract",
+    what: "every answer is one that /openapi.yaml describes: schemathesis with few cases (npm run contract has all)",
+    command: ["test/api/contract.ts", "--phases", "examples,fuzzing,stateful", "--examples", "5", "--json"],
+    seconds_max: 900,
+  },
+  {
     name: "dashboard-budget",
     what: "what a browser loads of the dashboard, compressed",
     command: ["dashboard/run.ts", "budget"],
