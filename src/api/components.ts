@@ -94,11 +94,16 @@ function extend(schemas: Record<string, Node>, { "x-extends": beyond, ...whole }
   const { name, fields } = beyond as { name: string; fields: string[] };
   const part = (isWanted: (field: string) => boolean): Node => ({
     type: "object",
-    required: (whole.required as string[]).filter(isWanted),
+    ...orNothing("required", ((whole.required ?? []) as string[]).filter(isWanted)),
     properties: Object.fromEntries(Object.entries(whole.properties as object).filter(([field]) => isWanted(field))),
   });
   schemas[name] ??= part((field) => !fields.includes(field));
   return { allOf: [{ $ref: `#/components/schemas/${name}` }, part((field) => fields.includes(field))] };
+}
+
+/** OpenAPI 3.0 knows no empty list of required fields. */
+function orNothing(word: string, names: string[]): Node {
+  return names.length === 0 ? {} : { [word]: names };
 }
 
 function liftBelow(schema: Node, lift: (part: Node) => Node): Node {

@@ -129,6 +129,7 @@ export function describeApi(baseUrl: string): FastifyDynamicSwaggerOptions {
         title: "Postern",
         version: "1.0.0",
         description: ABOUT,
+        contact: { name: "The operator of this server" },
         license: { name: "MIT", url: "https://spdx.org/licenses/MIT.html" },
       },
       servers: [{ url: baseUrl }],
@@ -158,7 +159,10 @@ type Document = {
   paths?: Record<string, Record<string, Operation>>;
   tags?: unknown;
   "x-webhooks"?: object;
-  components?: { parameters?: object };
+  components?: {
+    parameters?: object;
+    schemas?: Record<string, { properties?: Record<string, Record<string, unknown>> }>;
+  };
 };
 
 /** A copy without shared parts, which YAML would write as anchors that not every reader knows. */
@@ -183,11 +187,18 @@ function finish(described: object): Document {
   giveExamples(document as never, examples);
   shareParts(document as never);
   document["x-webhooks"] = describeWebhookCalls(examples.events);
+  sayWhatTextHolds(document);
   document.components = {
     ...document.components,
     parameters: { ...document.components?.parameters, ...webhookHeaders() },
   };
   return document;
+}
+
+/** An event is read as the text that is signed; what is in it, OpenAPI 3.0 has no word for (3.1: contentSchema). */
+function sayWhatTextHolds({ components }: Document): void {
+  const { body } = components?.schemas?.ReadEvent?.properties ?? {};
+  if (body) body["x-contentSchema"] = { $ref: "#/components/schemas/Event" };
 }
 
 /** `{}` is taken where there is nothing to say (no-body.ts); who generates a client from that gets an argument for nothing. */

@@ -35,9 +35,9 @@ const SIMULATE_BYTES_MAX = 48 * 1024 * 1024;
 const TEXT_MAX = 1_000;
 
 const One = AnswerOf("email", InboundEmail);
-const Binary = (type: string) => ({
+const Binary = (...types: string[]) => ({
   description: "The content",
-  content: { [type]: { schema: Type.String({ format: "binary" }) } },
+  content: Object.fromEntries(types.map((type) => [type, { schema: Type.String({ format: "binary" }) }])),
 });
 const tags = ["Inbound"];
 
@@ -146,7 +146,7 @@ function mountDownloads(api: Api, world: World, inbound: Inbound): void {
           id: Type.String({ maxLength: 1024 }),
           attachment_id: Type.String({ maxLength: 1024 }),
         }),
-        response: answers({ 200: Binary("*/*") as never }, [404]),
+        response: answers({ 200: Binary("application/octet-stream", "*/*") as never }, [404]),
       },
     },
     async (request, reply) => {

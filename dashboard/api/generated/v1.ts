@@ -543,7 +543,7 @@ export interface paths {
         put?: never;
         /**
          * Render a template without sending it
-         * @description Shows what a recipient would get, and which variables are missing or unused. Nothing is stored.
+         * @description Shows what a recipient would get, and which variables are missing or unused. A subject or a body that is given stands in the place of the template's. Nothing is stored.
          */
         post: operations["previewTemplate"];
         delete?: never;
@@ -2370,7 +2370,7 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            action: components["schemas"]["InboundRuleAction"];
+            action: components["schemas"]["RuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -2402,7 +2402,7 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"] | null;
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
-            action: components["schemas"]["InboundRuleAction"];
+            action: components["schemas"]["RuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number | null;
             /** @description false: switched off */
@@ -4373,11 +4373,6 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
-        /**
-         * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
-         * @enum {string}
-         */
-        InboundRuleAction: "webhook" | "forward" | "store" | "drop";
         InboundRuleAnswer: {
             rule: components["schemas"]["InboundRule"];
         };
@@ -5267,6 +5262,12 @@ export interface components {
         PreviewTemplateRequest: {
             /** @description Values of the template's variables */
             variables?: components["schemas"]["TemplateVariables"] | null;
+            /** @description One line, in the same language */
+            subject?: string | null;
+            /** @description As in createTemplate */
+            html_body?: string | null;
+            /** @description As in createTemplate */
+            text_body?: string | null;
         };
         /** @description Which limit a request exceeded, and for how long */
         RateLimit: {
@@ -5529,6 +5530,11 @@ export interface components {
              */
             grace_seconds?: number | null;
         };
+        /**
+         * @description What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop
+         * @enum {string}
+         */
+        RuleAction: "webhook" | "forward" | "store" | "drop";
         /**
          * @example {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
@@ -6379,7 +6385,7 @@ export interface components {
             match?: components["schemas"]["InboundRuleMatch"];
             /** @description Instead of `match`: conditions that must all hold */
             conditions?: components["schemas"]["InboundRuleMatch"][];
-            action?: components["schemas"]["InboundRuleAction"];
+            action?: components["schemas"]["RuleAction"];
             /** @description Low runs first; left out: last */
             priority?: number;
             /** @description false: switched off */
@@ -10018,6 +10024,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/octet-stream": string;
                     "*/*": string;
                 };
             };

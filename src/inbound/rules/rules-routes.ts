@@ -71,7 +71,7 @@ const conditions = {
 };
 const name = Type.String({ minLength: 1, maxLength: 200 });
 const action = Named(
-  "InboundRuleAction",
+  "RuleAction",
   OneOf(ACTIONS, {
     description:
       "What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias or domain when empty), forward (to `forward_to`), store, drop",
