@@ -6,8 +6,10 @@ import { addCompletion } from "./commands/completion.ts";
 import { addDomains } from "./commands/domains.ts";
 import { addListen } from "./commands/listen.ts";
 import { addLogin } from "./commands/login.ts";
+import { addMcp } from "./commands/mcp.ts";
 import { addResources } from "./commands/resources.ts";
 import { addSend } from "./commands/send.ts";
+import { addTemplates } from "./commands/templates.ts";
 import { addWhy } from "./commands/why.ts";
 import { STATUS } from "./exit.ts";
 import type { Surroundings } from "./session.ts";
@@ -20,7 +22,9 @@ export function addClientCommands(program: Command, around: Surroundings): void 
   addListen(program, around);
   addResources(program, around);
   addDomains(program, around);
+  addTemplates(program, around);
   addApi(program, around);
+  addMcp(program, around);
   addCompletion(program, around);
   for (const command of all(program)) {
     command

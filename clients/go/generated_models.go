@@ -579,7 +579,7 @@ type CreateDomainRuleRequest struct {
 	Match   *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
-	Action     InboundRuleAction  `json:"action"`
+	Action     RuleAction         `json:"action"`
 	// Low runs first; left out: last
 	Priority *int64 `json:"priority" postern:"optional"`
 	// false: switched off
@@ -617,7 +617,7 @@ type CreateInboundRuleRequest struct {
 	Match   *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
-	Action     InboundRuleAction  `json:"action"`
+	Action     RuleAction         `json:"action"`
 	// Low runs first; left out: last
 	Priority *int64 `json:"priority" postern:"optional"`
 	// false: switched off
@@ -3043,10 +3043,6 @@ func (r *InboundRule) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r InboundRule) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
-// InboundRuleAction: What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to
-// those of the alias or domain when empty), forward (to `forward_to`), store, drop
-type InboundRuleAction = string
-
 // InboundRuleMatch: {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at
 // most 20 conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches`
 // looks at the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is
@@ -3999,6 +3995,12 @@ func (r PreviewSuppressionImportRequest) MarshalJSON() ([]byte, error) {
 type PreviewTemplateRequest struct {
 	// Values of the template's variables
 	Variables *TemplateVariables `json:"variables" postern:"optional"`
+	// One line, in the same language
+	Subject *string `json:"subject" postern:"optional"`
+	// As in createTemplate
+	HTMLBody *string `json:"html_body" postern:"optional"`
+	// As in createTemplate
+	TextBody *string `json:"text_body" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -4314,6 +4316,10 @@ func (r *RotateWebhookSecretRequest) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r RotateWebhookSecretRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// RuleAction: What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those
+// of the alias or domain when empty), forward (to `forward_to`), store, drop
+type RuleAction = string
 
 // SendAnswer is a record of the API.
 type SendAnswer struct {
@@ -5454,7 +5460,7 @@ type UpdateInboundRuleRequest struct {
 	Match *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
-	Action     *InboundRuleAction `json:"action" postern:"optional"`
+	Action     *RuleAction        `json:"action" postern:"optional"`
 	// Low runs first; left out: last
 	Priority *int64 `json:"priority" postern:"optional"`
 	// false: switched off

@@ -1755,7 +1755,7 @@ func (r *TemplatesResource) List(ctx context.Context, query ListTemplatesQuery, 
 }
 
 // Preview: Render a template without sending it. Shows what a recipient would get, and which variables are
-// missing or unused. Nothing is stored.
+// missing or unused. A subject or a body that is given stands in the place of the template's. Nothing is stored.
 func (r *TemplatesResource) Preview(ctx context.Context, id string, input PreviewTemplateRequest, options ...RequestOption) (*TemplatePreview, error) {
 	var answer TemplatePreview
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/templates/" + segment(id) + "/preview", input: input}, &answer, options)

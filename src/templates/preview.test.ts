@@ -28,6 +28,25 @@ describe("preview", () => {
     assert.equal(answer.body.field, field);
   }
 
+  test("renders a draft in the place of what is stored, judges the draft's own variables, and stores nothing", async () => {
+    const { id, version } = await create({
+      subject: "Hello {{name}}",
+      html_body: "<p>{{name}} {{old}} {{city}}</p>",
+      variables: [{ name: "city", default: "Berlin" }],
+    });
+    const draft = { html_body: "<p>{{name}} {{fresh}} {{city}}</p>", variables: { name: "Anna" } };
+    const { status, body } = await api.ask("POST", `/v1/templates/${id}/preview`, draft);
+    assert.equal(status, 200, JSON.stringify(body));
+    assert.deepEqual(
+      [body.subject, body.html_body, body.missing_variables],
+      ["Hello Anna", "<p>Anna  Berlin</p>", ["fresh"]],
+    );
+    const stored = (await api.ask("GET", `/v1/templates/${id}`)).body.template;
+    assert.deepEqual([stored.version, stored.html_body], [version, "<p>{{name}} {{old}} {{city}}</p>"]);
+    const wrong = await api.ask("POST", `/v1/templates/${id}/preview`, { subject: "{{#if" });
+    assertRefused(wrong, 400, "template_error", "subject");
+  });
+
   test("renders all parts, HTML escaped, and says what is missing and unused", async () => {
     const { id } = await create({
       slug: "to-preview",

@@ -273,15 +273,21 @@ function mountReading(api: Api, world: templates.Workshop): void {
         operationId: "previewTemplate",
         tags,
         summary: "Render a template without sending it",
-        description: "Shows what a recipient would get, and which variables are missing or unused. Nothing is stored.",
+        description:
+          "Shows what a recipient would get, and which variables are missing or unused. A subject or a body that is given stands " +
+          "in the place of the template's. Nothing is stored.",
         params: byIdOrSlug,
-        body: Nullable(Closed({ variables: Type.Optional(Variables) })),
+        body: Nullable(
+          Closed({
+            variables: Type.Optional(Variables),
+            subject: Type.Optional(body.subject),
+            html_body: Type.Optional({ ...body.html_body, description: "As in createTemplate" }),
+            text_body: Type.Optional({ ...body.text_body, description: "As in createTemplate" }),
+          }),
+        ),
         response: answers({ 200: PreviewAnswer }, [404]),
       },
     },
-    async (request) => {
-      const values = request.body?.variables ?? {};
-      return templates.previewTemplate(world, request.account.org_id, request.params.id, values);
-    },
+    async (request) => templates.previewTemplate(world, request.account.org_id, request.params.id, request.body ?? {}),
   );
 }

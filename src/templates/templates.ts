@@ -14,7 +14,16 @@ import { isLonger } from "../text/is-longer.ts";
 import * as queries from "./queries.ts";
 import { checkSlug, readReference, slugFrom } from "./slug.ts";
 import { parseSources, renderSources } from "./sources.ts";
-import type { NewTemplate, Preview, Sources, StoredTemplate, TemplateChange, TemplateRow } from "./types.ts";
+import type {
+  NewTemplate,
+  ParsedSources,
+  Preview,
+  Sources,
+  StoredTemplate,
+  TemplateChange,
+  TemplateRow,
+  TemplateVariable,
+} from "./types.ts";
 import { allVariables, checkedVariables, missingVariables, readDeclared, unusedVariables } from "./variables.ts";
 import { parsedVersions } from "./versions.ts";
 import { warningsFor } from "./warnings.ts";
@@ -173,17 +182,23 @@ export async function deleteTemplate(world: Pick<World, "db">, orgId: string, id
   return gone.id;
 }
 
-/** Renders the current version; missing variables print nothing and are named. An inactive template can be previewed. */
+export type PreviewRequest = Partial<Sources> & { variables?: Readonly<Record<string, unknown>> };
+
+/**
+ * Renders the current version, or the sources given in its place; missing variables print nothing and are named. An inactive
+ * template can be previewed.
+ */
 export async function previewTemplate(
   world: Workshop,
   orgId: string,
   idOrSlug: string,
-  values: Readonly<Record<string, unknown>>,
+  { variables: values = {}, ...draft }: PreviewRequest,
 ): Promise<Preview> {
   const row = await getTemplate(world, orgId, idOrSlug);
   return world.inTurn(orgId, () => {
-    const sources = parseSources(row);
-    const variables = checkedVariables(row.variables);
+    const sources = parseSources({ ...row, ...draft });
+    const isDraft = Object.keys(draft).length > 0;
+    const variables = checkedVariables(isDraft ? variablesOfDraft(row, sources) : row.variables);
     const rendered = renderSources(sources, variables, values, world.clock.monotonic);
     return {
       ...rendered,
@@ -192,6 +207,14 @@ export async function previewTemplate(
       warnings: warningsFor(sources, rendered),
     };
   });
+}
+
+/** Which variables a draft needs, its own sources say; what stands for one that is absent, the template. */
+function variablesOfDraft({ variables }: TemplateRow, sources: ParsedSources): TemplateVariable[] {
+  return allVariables(
+    variables.filter((variable) => variable.default !== null),
+    sources,
+  );
 }
 
 export type SendRendering = { template_id: string; version: number } & Sources;

@@ -8,11 +8,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { Command } from "commander";
-import { addClientCommands } from "../../clients/cli/cli.ts";
 import { readOperations } from "../../clients/cli/commands/resources.ts";
 import { verify } from "../../clients/node/src/postern.ts";
 import { type TestApi, testApi } from "../support/api.ts";
+import { type Ended, type Given, runClient } from "../support/client-commands.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
@@ -54,62 +53,12 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers freely; the assertions are the check
-type Ended = { status: number; out: string; err: string; json: any };
-type RunOptions = {
-  key?: string | null;
-  stdin?: string;
-  tty?: boolean;
-  env?: Record<string, string>;
-  signal?: AbortSignal;
-  columns?: number;
-};
+type RunOptions = Partial<Given> & { key?: string | null };
 
-/** Runs one command line as the program does, and collects what it writes. */
-async function run(words: string[], options: RunOptions = {}): Promise<Ended> {
-  const { key = api.live_key, stdin = "", tty = false, signal = new AbortController().signal } = options;
-  const ended: Ended = { status: 0, out: "", err: "", json: undefined };
-  const into = (name: "out" | "err") => ({
-    isTTY: tty,
-    columns: options.columns ?? 100,
-    write(text: string) {
-      ended[name] += text;
-    },
-  });
-  const program = new Command("postern").configureOutput({ writeErr: into("err").write, writeOut: into("out").write });
-  addClientCommands(program, {
-    env: {
-      XDG_CONFIG_HOME: folder,
-      NO_COLOR: "1",
-      ...(key === null ? {} : { POSTERN_API_KEY: key, POSTERN_BASE_URL: base }),
-      ...options.env,
-    },
-    stdin: Object.assign(
-      (async function* () {
-        yield Buffer.from(stdin);
-      })(),
-      { isTTY: tty },
-    ) as never,
-    stdout: into("out"),
-    stderr: into("err"),
-    signal,
-    exit: (status) => {
-      ended.status = status;
-    },
-  });
-  for (const command of program.commands) copyOutput(command, program);
-  await program.parseAsync(words, { from: "user" }).catch((error) => {
-    if (!String((error as { code?: string }).code).startsWith("commander.")) throw error;
-  });
-  try {
-    ended.json = JSON.parse(ended.out);
-  } catch {}
-  return ended;
-}
-
-function copyOutput(command: Command, from: Command): void {
-  command.copyInheritedSettings(from);
-  for (const below of command.commands) copyOutput(below, from);
+/** A command line with the key of the organization here, or another one, or none. */
+async function run(words: string[], { key = api.live_key, env, ...given }: RunOptions = {}): Promise<Ended> {
+  const access: Record<string, string> = key === null ? {} : { POSTERN_API_KEY: key, POSTERN_BASE_URL: base };
+  return runClient(words, { ...given, env: { XDG_CONFIG_HOME: folder, ...access, ...env } });
 }
 
 async function send(to: string, more: object = {}, key = api.live_key): Promise<string> {
@@ -282,6 +231,18 @@ test("why names the cause and the next step of each kind of failure", async () =
       /emails cancel/,
     ],
     ["test key", async () => why(await send("anna@recipient.example", {}, api.test_key)), /test key/, /live key/],
+    [
+      "TLS required",
+      () => ended("anna@recipient.example", "deferred", { require_tls: true }),
+      /terms for TLS that its sender or the domain demands/,
+      /next try is at/,
+    ],
+    [
+      "expired",
+      () => ended("full@recipient.example", "expired", { expires_at: new Date(clock.now() + 2_000).toISOString() }),
+      /could not be delivered in time.*Mailbox full/s,
+      /Mend what the answer names, then: postern emails retry/,
+    ],
     ["unknown id", () => why("0193a5c0-7b1e-7000-8000-000000000001"), /no e-mail/, /emails list/],
   ];
   for (const [name, ask, cause, next] of expected) {
@@ -316,6 +277,13 @@ test("why of a domain names what holds its mail: warming, quota, records", async
   assert.match(text, /quota is used up: 0 of 0/);
   await api.ask("POST", "/v1/domains", { domain: "new.example", type: "outbound" }, { key: live_key });
   assert.match(await why("new.example", live_key), /not verified.*domains dns new\.example/s);
+  const { id } = await addVerifiedDomain(asking, dns, "fading.example");
+  const { body } = await asking.ask("GET", `/v1/domains/${id}/dns`);
+  for (const { name, type } of body.records) dns.remove(name, type);
+  await asking.ask("POST", `/v1/domains/${id}/verify`);
+  clock.move(11 * 60_000);
+  await asking.ask("POST", `/v1/domains/${id}/verify`);
+  assert.match(await why("fading.example", live_key), /degraded.*is gone.*72 hours more.*domains verify fading/s);
 });
 
 test("listen forwards an event byte for byte, signed, within half a second of the outcome", async () => {

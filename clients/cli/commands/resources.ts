@@ -6,7 +6,7 @@ import { CliError } from "../exit.ts";
 import { recordOf, tableOf } from "../output.ts";
 import { acting, readInput, readNamed, type Session, type Surroundings, withGlobals } from "../session.ts";
 
-type Field = {
+export type Field = {
   name: string;
   kind: "text" | "number" | "boolean" | "list" | "json";
   values?: string[];
@@ -142,7 +142,8 @@ async function perform(session: Session, row: Row, args: unknown[]): Promise<voi
   show(session, row, answer);
 }
 
-function callOf(session: Session, { resource, method }: Row): (...args: unknown[]) => Promise<unknown> {
+/** The library's method for an operation. */
+export function callOf(session: Session, { resource, method }: Row): (...args: unknown[]) => Promise<unknown> {
   let at = session.client() as unknown as Record<string, unknown>;
   for (const part of resource) at = at[camel(part)] as Record<string, unknown>;
   return at[camel(method)] as never;
@@ -211,16 +212,21 @@ function show({ out, stdout }: Session, row: Row, answer: unknown): void {
   out.line(isList ? tableOf(list, out) : recordOf(answer as Record<string, unknown>, out));
 }
 
-/** What is removed is asked for at a terminal; a program says `--yes`. */
-async function confirm({ stdin, stderr }: Session, question: string, yes: boolean): Promise<void> {
+/** What is removed or changed is asked for at a terminal; a program says `--yes`. */
+export async function confirm(
+  { stdin, stderr }: Session,
+  question: string,
+  yes: boolean,
+  does = "this removes something",
+): Promise<void> {
   if (yes) return;
-  if (stdin.isTTY !== true) throw new CliError("this removes something: say --yes");
+  if (stdin.isTTY !== true) throw new CliError(`${does}: say --yes`);
   stderr.write(`${question} [y/N] `);
   for await (const part of stdin) {
     if (/^y(es)?\s*$/i.test(String(part))) return;
     break;
   }
-  throw new CliError("nothing was removed", 1);
+  throw new CliError("nothing was done", 1);
 }
 
 export function kebab(name: string): string {

@@ -247,7 +247,7 @@ function domainOf({ from }: Email): string {
 function temporary({ bounce_code, attempts }: Recipient, said: string | null): string {
   const tries = `after ${attempts} ${attempts === 1 ? "try" : "tries"}`;
   if (/TLS|certificate|DANE|MTA-STS/i.test(said ?? ""))
-    return `No connection on the terms for TLS that this domain demands, ${tries}.`;
+    return `No connection on the terms for TLS that its sender or the domain demands, ${tries}.`;
   if (NO_SERVER.test(said ?? ""))
     return `The recipient's domain has no mail server, ${tries}; it is asked again for a while.`;
   return bounce_code

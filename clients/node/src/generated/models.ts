@@ -259,7 +259,7 @@ export type CreateDomainRuleRequest = {
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
-  action: InboundRuleAction;
+  action: RuleAction;
   /** Low runs first; left out: last */
   priority?: number | null;
   /** false: switched off */
@@ -280,7 +280,7 @@ export type CreateInboundRuleRequest = {
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
-  action: InboundRuleAction;
+  action: RuleAction;
   /** Low runs first; left out: last */
   priority?: number | null;
   /** false: switched off */
@@ -1601,12 +1601,6 @@ export type InboundRule = {
 };
 
 /**
- * What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias
- * or domain when empty), forward (to `forward_to`), store, drop
- */
-export type InboundRuleAction = "webhook" | "forward" | "store" | "drop" | (string & {});
-
-/**
  * {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
  * conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the
  * first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not empty, a
@@ -2061,6 +2055,12 @@ export type PreviewSuppressionImportRequest = {
 export type PreviewTemplateRequest = {
   /** Values of the template's variables */
   variables?: TemplateVariables | null;
+  /** One line, in the same language */
+  subject?: string | null;
+  /** As in createTemplate */
+  html_body?: string | null;
+  /** As in createTemplate */
+  text_body?: string | null;
 };
 
 export type ReadEvent = {
@@ -2175,6 +2175,12 @@ export type RotateWebhookSecretRequest = {
   /** How long the previous secret signs too; 0 stops it at once */
   grace_seconds?: number | null;
 };
+
+/**
+ * What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of the alias
+ * or domain when empty), forward (to `forward_to`), store, drop
+ */
+export type RuleAction = "webhook" | "forward" | "store" | "drop" | (string & {});
 
 export type SendAnswer = {
   /** The e-mail's id */
@@ -2718,7 +2724,7 @@ export type UpdateInboundRuleRequest = {
   match?: InboundRuleMatch;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[];
-  action?: InboundRuleAction;
+  action?: RuleAction;
   /** Low runs first; left out: last */
   priority?: number;
   /** false: switched off */

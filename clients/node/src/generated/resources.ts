@@ -1054,7 +1054,7 @@ export type Resources = {
     list(query?: ListTemplatesQuery, options?: RequestOptions): PagePromise<Template>;
     /**
      * Render a template without sending it. Shows what a recipient would get, and which variables are missing or
-     * unused. Nothing is stored.
+     * unused. A subject or a body that is given stands in the place of the template's. Nothing is stored.
      */
     preview(id: string, input?: PreviewTemplateRequest, options?: RequestOptions): Promise<TemplatePreview>;
     /**

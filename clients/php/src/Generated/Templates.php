@@ -102,11 +102,18 @@ final class Templates
 
     /**
      * Render a template without sending it. Shows what a recipient would get, and which variables are
-     * missing or unused. Nothing is stored.
+     * missing or unused. A subject or a body that is given stands in the place of the template's. Nothing
+     * is stored.
      *
      * @param array{
      *     // Values of the template's variables
      *     variables?: array<string, mixed>|null,
+     *     // One line, in the same language
+     *     subject?: string|null,
+     *     // As in createTemplate
+     *     html_body?: string|null,
+     *     // As in createTemplate
+     *     text_body?: string|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

@@ -859,7 +859,8 @@ class AsyncTemplates:
 
     async def preview(self, id: str, input: Optional[m.PreviewTemplateRequest] = None, *, options: Optional[RequestOptions] = None) -> m.TemplatePreview:
         """Render a template without sending it. Shows what a recipient would get, and which variables
-        are missing or unused. Nothing is stored."""
+        are missing or unused. A subject or a body that is given stands in the place of the
+        template's. Nothing is stored."""
         answer: m.TemplatePreview = await self._transport.request(Call("POST", f"/v1/templates/{segment(id)}/preview", json={} if input is None else input, has_json=True), options)
         return answer
 

@@ -365,7 +365,7 @@ class CreateDomainRequest(_CreateDomainRequestRequired, _CreateDomainRequestOpti
 _CreateDomainRuleRequestRequired = TypedDict("_CreateDomainRuleRequestRequired", {
     # The name
     "name": "str",
-    "action": "InboundRuleAction",
+    "action": "RuleAction",
 })
 _CreateDomainRuleRequestOptional = TypedDict("_CreateDomainRuleRequestOptional", {
     # Of this alias alone
@@ -392,7 +392,7 @@ class CreateDomainRuleRequest(_CreateDomainRuleRequestRequired, _CreateDomainRul
 _CreateInboundRuleRequestRequired = TypedDict("_CreateInboundRuleRequestRequired", {
     # The name
     "name": "str",
-    "action": "InboundRuleAction",
+    "action": "RuleAction",
 })
 _CreateInboundRuleRequestOptional = TypedDict("_CreateInboundRuleRequestOptional", {
     # The domain's id or its name
@@ -2119,10 +2119,6 @@ class InboundRule(_InboundRuleRequired, _InboundRuleOptional):
     """A record."""
 
 
-# What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of
-# the alias or domain when empty), forward (to `forward_to`), store, drop
-InboundRuleAction = Union[Literal['webhook', 'forward', 'store', 'drop'], str]
-
 # {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
 # conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches`
 # looks at the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text
@@ -2777,6 +2773,12 @@ _PreviewTemplateRequestRequired = TypedDict("_PreviewTemplateRequestRequired", {
 _PreviewTemplateRequestOptional = TypedDict("_PreviewTemplateRequestOptional", {
     # Values of the template's variables
     "variables": "Optional[TemplateVariables]",
+    # One line, in the same language
+    "subject": "Optional[str]",
+    # As in createTemplate
+    "html_body": "Optional[str]",
+    # As in createTemplate
+    "text_body": "Optional[str]",
 }, total=False)
 
 
@@ -2971,6 +2973,10 @@ _RotateWebhookSecretRequestOptional = TypedDict("_RotateWebhookSecretRequestOpti
 class RotateWebhookSecretRequest(_RotateWebhookSecretRequestRequired, _RotateWebhookSecretRequestOptional):
     """A record."""
 
+
+# What is done with mail for which it is the first to hold: webhook (to `webhook_ids`, or to those of
+# the alias or domain when empty), forward (to `forward_to`), store, drop
+RuleAction = Union[Literal['webhook', 'forward', 'store', 'drop'], str]
 
 _SendAnswerRequired = TypedDict("_SendAnswerRequired", {
     # The e-mail's id
@@ -3754,7 +3760,7 @@ _UpdateInboundRuleRequestOptional = TypedDict("_UpdateInboundRuleRequestOptional
     "match": "InboundRuleMatch",
     # Instead of `match`: conditions that must all hold
     "conditions": "List[InboundRuleMatch]",
-    "action": "InboundRuleAction",
+    "action": "RuleAction",
     # Low runs first; left out: last
     "priority": "int",
     # false: switched off

@@ -1446,9 +1446,13 @@ module Postern
       end
 
       # Render a template without sending it. Shows what a recipient would get, and which variables are
-      # missing or unused. Nothing is stored.
+      # missing or unused. A subject or a body that is given stands in the place of the template's. Nothing
+      # is stored.
       # @param id [String]
       # @option input [Record] :variables Values of the template's variables
+      # @option input [String] :subject One line, in the same language
+      # @option input [String] :html_body As in createTemplate
+      # @option input [String] :text_body As in createTemplate
       # @return [Record]
       def preview(id, input = nil, options: {}, **fields)
         @transport.request("POST", "/v1/templates/#{Transport.segment(id)}/preview", json: input || fields, options: options)
