@@ -140,6 +140,7 @@ export function mountTemplates(api: Api, world: World): void {
   mountWriting(api, workshop);
   mountRemoval(api, workshop);
   mountReading(api, workshop);
+  mountPreview(api, workshop);
 }
 
 function mountWriting(api: Api, world: templates.Workshop): void {
@@ -263,7 +264,9 @@ function mountReading(api: Api, world: templates.Workshop): void {
       template: await templates.getTemplate(world, request.account.org_id, request.params.id),
     }),
   );
+}
 
+function mountPreview(api: Api, world: templates.Workshop): void {
   api.post(
     "/v1/templates/:id/preview",
     {
