@@ -5,7 +5,7 @@ import type { DeliveryFilters, SuppressionFilters } from "../lib/list-filters.ts
 import { take, v1 } from "./client.ts";
 
 export const PAGE_ROWS = 50;
-const LIVE_MS = 4_000;
+export const LIVE_MS = 4_000;
 
 export const domains = queryOptions({
   queryKey: ["domains"],

@@ -1,19 +1,18 @@
 // The filters above the list of e-mails. Each change is at once in the page's address; there is nothing to submit.
-import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { type FormEvent, useId, useState } from "react";
-import { domains } from "../api/queries.ts";
+import { type FormEvent, useState } from "react";
 import { type EmailFilters, isNarrowed, readSearch, STATUSES, searchText } from "../lib/email-filters.ts";
 import { wordOf } from "../lib/states.ts";
 import { Button } from "../ui/button.tsx";
 import { Choice } from "../ui/choice.tsx";
+import { DomainChoice } from "./domain-choice.tsx";
+import { FilterText } from "./filter-text.tsx";
 
 type Given = { filters: EmailFilters; change: (changed: Partial<EmailFilters>) => void; clear: () => void };
 const MORE = ["from", "tag", "from_date", "to_date"] as const;
 
 export function EmailFilterBar({ filters, change, clear }: Given) {
   const [isOpen, setOpen] = useState(MORE.some((name) => filters[name] !== undefined));
-  const owned = useQuery(domains).data?.domains ?? [];
   return (
     <>
       <div className="filters">
@@ -29,13 +28,7 @@ export function EmailFilterBar({ filters, change, clear }: Given) {
             </option>
           ))}
         </Choice>
-        <Choice label="Domain" value={filters.domain_id} pick={(domain_id) => change({ domain_id })}>
-          {owned.map(({ id, domain }) => (
-            <option key={id} value={id}>
-              {domain}
-            </option>
-          ))}
-        </Choice>
+        <DomainChoice value={filters.domain_id} pick={(domain_id) => change({ domain_id })} />
         <Choice
           label="Keys"
           value={filters.environment}
@@ -86,30 +79,15 @@ function Search({ filters, change }: Pick<Given, "filters" | "change">) {
 function MoreFilters({ filters, change }: Pick<Given, "filters" | "change">) {
   return (
     <div className="mb-3 grid grid-cols-2 gap-2 lg:grid-cols-4">
-      <Text label="Sender contains" value={filters.from} set={(from) => change({ from })} />
-      <Text label="Tag" value={filters.tag} set={(tag) => change({ tag })} />
-      <Text label="From day (UTC)" type="date" value={filters.from_date} set={(from_date) => change({ from_date })} />
-      <Text label="To day (UTC)" type="date" value={filters.to_date} set={(to_date) => change({ to_date })} />
-    </div>
-  );
-}
-
-type TextGiven = { label: string; value: string | undefined; set: (value?: string) => void; type?: "text" | "date" };
-
-function Text({ label, value, set, type = "text" }: TextGiven) {
-  const id = useId();
-  return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      <input
-        id={id}
-        key={value}
-        type={type}
-        className="input"
-        defaultValue={value}
-        onBlur={(event) => event.target.value !== (value ?? "") && set(event.target.value || undefined)}
-        onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
+      <FilterText label="Sender contains" value={filters.from} set={(from) => change({ from })} />
+      <FilterText label="Tag" value={filters.tag} set={(tag) => change({ tag })} />
+      <FilterText
+        label="From day (UTC)"
+        type="date"
+        value={filters.from_date}
+        set={(from_date) => change({ from_date })}
       />
+      <FilterText label="To day (UTC)" type="date" value={filters.to_date} set={(to_date) => change({ to_date })} />
     </div>
   );
 }

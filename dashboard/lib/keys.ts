@@ -4,6 +4,7 @@
 export const PLACES: Record<string, { to: string; name: string }> = {
   s: { to: "/", name: "Start" },
   e: { to: "/emails", name: "E-mails" },
+  i: { to: "/inbound", name: "Inbound" },
   d: { to: "/domains", name: "Domains" },
   w: { to: "/webhooks", name: "Webhooks" },
   u: { to: "/suppressions", name: "Suppressions" },

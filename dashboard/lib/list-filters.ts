@@ -1,18 +1,18 @@
 // The filters of the smaller lists, as a page's address holds them. Pure.
 
-type Search = Record<string, unknown>;
+export type Search = Record<string, unknown>;
 
-function text(search: Search, name: string): string | undefined {
+export function text(search: Search, name: string): string | undefined {
   const value = search[name];
   return (typeof value === "string" || typeof value === "number") && value !== "" ? String(value) : undefined;
 }
 
-function oneOf<T extends string>(search: Search, name: string, values: readonly T[]): T | undefined {
+export function oneOf<T extends string>(search: Search, name: string, values: readonly T[]): T | undefined {
   return values.find((value) => value === search[name]);
 }
 
 /** Without the fields that say nothing, so that an address stays short. */
-function dense<T extends object>(fields: T): T {
+export function dense<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }
 

@@ -1,5 +1,6 @@
 // The states of the API's records: the word and the colour of each.
 import type { EmailStatus } from "./email-filters.ts";
+import type { InboundStatus } from "./inbound-filters.ts";
 import type { Tone } from "./why.ts";
 
 const EMAIL_TONES: Record<EmailStatus, Tone> = {
@@ -34,4 +35,17 @@ export function toneOfDomain(status: "pending" | "verified" | "degraded" | "fail
 
 export function toneOfDelivery(status: "pending" | "delivered" | "retrying" | "failed"): Tone {
   return ({ pending: "idle", delivered: "good", retrying: "warn", failed: "bad" } as const)[status];
+}
+
+export function toneOfInbound(status: InboundStatus): Tone {
+  return (
+    {
+      received: "idle",
+      processing: "idle",
+      delivered: "good",
+      failed: "bad",
+      quarantined: "warn",
+      dropped: "idle",
+    } as const
+  )[status];
 }

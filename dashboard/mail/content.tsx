@@ -58,7 +58,7 @@ function Views({ content }: { content: Content }) {
   );
 }
 
-function Headers({ headers }: { headers: Content["headers"] }) {
+export function Headers({ headers }: { headers: Content["headers"] }) {
   return (
     <dl className="grid grid-cols-1 gap-x-4 gap-y-1 sm:grid-cols-[180px_minmax(0,1fr)]">
       {headers.map(({ name, value }, place) => (

@@ -9,6 +9,7 @@ import { useNow } from "../lib/now.ts";
 import { toneOfEmail, wordOf } from "../lib/states.ts";
 import { sayDuration, sayShortly } from "../lib/times.ts";
 import { ListFoot } from "../ui/list-foot.tsx";
+import { LiveSwitch } from "../ui/live-switch.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
@@ -25,7 +26,12 @@ export function Emails() {
     void navigate({ search: (before) => ({ ...before, after: undefined, ...changed }), replace: true });
   return (
     <>
-      <PageHead title="E-mails" beside={<LiveSwitch on={filters.live === true} change={change} />} />
+      <PageHead
+        title="E-mails"
+        beside={
+          <LiveSwitch on={filters.live === true} flip={() => change({ live: filters.live ? undefined : true })} />
+        }
+      />
       <EmailFilterBar filters={filters} change={change} clear={() => void navigate({ search: {} })} />
       <div className="panel" aria-busy={list.isFetching && list.isPlaceholderData}>
         <Loaded of={list} rows={10}>
@@ -39,21 +45,6 @@ export function Emails() {
         </Loaded>
       </div>
     </>
-  );
-}
-
-function LiveSwitch({ on, change }: { on: boolean; change: (changed: Partial<EmailFilters>) => void }) {
-  return (
-    <button
-      type="button"
-      className="live"
-      aria-pressed={on}
-      title={on ? "The list is read again every 4 seconds" : "Read the list again as things happen"}
-      onClick={() => change({ live: on ? undefined : true })}
-    >
-      <i />
-      {on ? "Live" : "Live is off"}
-    </button>
   );
 }
 

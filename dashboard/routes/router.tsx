@@ -1,6 +1,7 @@
 // The pages and their addresses. Search parameters hold every filter, so that a view is a link; each page is loaded when opened.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { readEmailFilters } from "../lib/email-filters.ts";
+import { readAliasFilters, readInboundFilters, readOfDomain } from "../lib/inbound-filters.ts";
 import { readAuditFilters, readDeliveryFilters, readSuppressionFilters } from "../lib/list-filters.ts";
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
@@ -93,11 +94,59 @@ const suppressions = createRoute({
   component: lazyRouteComponent(() => import("./suppressions.tsx"), "Suppressions"),
 });
 
+const inbound = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound",
+  validateSearch: readInboundFilters,
+  component: lazyRouteComponent(() => import("./inbound/inbound.tsx"), "Inbound"),
+});
+const inboundMail = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound/$id",
+  component: lazyRouteComponent(() => import("./inbound/one-mail.tsx"), "OneInbound"),
+});
+const rules = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound/rules",
+  validateSearch: readOfDomain,
+  component: lazyRouteComponent(() => import("./inbound/rules.tsx"), "Rules"),
+});
+const newRule = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound/rules/new",
+  validateSearch: readOfDomain,
+  component: lazyRouteComponent(() => import("./inbound/rule.tsx"), "NewRule"),
+});
+const rule = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound/rules/$id",
+  component: lazyRouteComponent(() => import("./inbound/rule.tsx"), "OneRule"),
+});
+const aliases = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound/aliases",
+  validateSearch: readAliasFilters,
+  component: lazyRouteComponent(() => import("./inbound/aliases.tsx"), "Aliases"),
+});
+const spam = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound/spam",
+  validateSearch: readOfDomain,
+  component: lazyRouteComponent(() => import("./inbound/spam.tsx"), "Spam"),
+});
+const simulate = createRoute({
+  getParentRoute: () => root,
+  path: "/inbound/simulate",
+  component: lazyRouteComponent(() => import("./inbound/simulate.tsx"), "Simulate"),
+});
+const inboundPages = [inbound, inboundMail, rules, newRule, rule, aliases, spam, simulate] as const;
+
 export const router = createRouter({
   routeTree: root.addChildren([
     ...[start, emails, email, domains, domain, suppressions, webhooks, webhook, keys],
     ...settings,
     ...[signIn, welcome, invitation, reset],
+    ...inboundPages,
   ]),
   defaultPreload: "intent",
   // What a page did not read out of its address is not passed on to it.

@@ -12,6 +12,7 @@ import { Who } from "./who.tsx";
 const PAGES: readonly { to: string; name: string; icon: IconName }[] = [
   { to: "/", name: "Start", icon: "start" },
   { to: "/emails", name: "E-mails", icon: "emails" },
+  { to: "/inbound", name: "Inbound", icon: "inbound" },
   { to: "/domains", name: "Domains", icon: "domains" },
   { to: "/suppressions", name: "Suppressions", icon: "suppressions" },
   { to: "/webhooks", name: "Webhooks", icon: "webhooks" },

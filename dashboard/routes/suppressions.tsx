@@ -5,6 +5,7 @@ import { useState } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { domains, PAGE_ROWS, suppressions } from "../api/queries.ts";
 import { AddSuppression } from "../forms/add-suppression.tsx";
+import { DownloadButton } from "../forms/download-button.tsx";
 import { SearchField } from "../forms/search-field.tsx";
 import { useAct } from "../lib/act.ts";
 import { REASONS, type SuppressionFilters } from "../lib/list-filters.ts";
@@ -33,9 +34,7 @@ export function Suppressions() {
         title="Suppressions"
         acts={
           <>
-            <a className="btn" href={exportAddress(filters)} download="suppressions.csv">
-              Export CSV
-            </a>
+            <DownloadButton fetch={() => exportCsv(filters)} name="suppressions.csv" label="Export CSV" look="plain" />
             <Button look="primary" onClick={() => add(true)}>
               Add an address
             </Button>
@@ -72,9 +71,8 @@ export function Suppressions() {
   );
 }
 
-function exportAddress({ query, reason }: SuppressionFilters): string {
-  const chosen = Object.entries({ query, reason }).filter((pair): pair is [string, string] => pair[1] !== undefined);
-  return `/v1/suppressions/export?${new URLSearchParams(chosen)}`;
+function exportCsv({ query, reason }: SuppressionFilters): Promise<unknown> {
+  return take(v1.GET("/v1/suppressions/export", { params: { query: { query, reason } }, parseAs: "blob" }));
 }
 
 function None({ filters: { query, reason, after } }: { filters: SuppressionFilters }) {

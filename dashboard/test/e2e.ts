@@ -6,12 +6,19 @@ import { lookAtPages, type Seen } from "./looks.ts";
 import { findChromium, type Stage, setStage } from "./stage.ts";
 import { EMAIL_STORIES } from "./stories/emails.ts";
 import { FIRST_DAY } from "./stories/first-day.ts";
+import { INBOUND_STORIES } from "./stories/inbound.ts";
 import { PEOPLE_STORIES } from "./stories/people.ts";
 import { SETTINGS_STORIES } from "./stories/settings.ts";
 import { type Story, unexpected } from "./story.ts";
 
 const LACKING = 3;
-const STORIES: readonly Story[] = [...EMAIL_STORIES, ...SETTINGS_STORIES, ...PEOPLE_STORIES, ...FIRST_DAY];
+const STORIES: readonly Story[] = [
+  ...EMAIL_STORIES,
+  ...SETTINGS_STORIES,
+  ...PEOPLE_STORIES,
+  ...INBOUND_STORIES,
+  ...FIRST_DAY,
+];
 const NOT_LOOKED: Seen = { pages: 0, violations: [], faults: [] };
 const SCREENSHOTS = process.env.POSTERN_SCREENSHOTS ?? join(tmpdir(), "postern-dashboard");
 

@@ -14,7 +14,7 @@ export type Look = { name: string; path: string; ready: string; open?: boolean }
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
-export function pagesOf({ mails, records, links }: Stage): Look[] {
+export function pagesOf({ mails, records, links, inbound }: Stage): Look[] {
   return [
     { name: "start", path: "/", ready: "Make an API key" },
     { name: "keys", path: "/keys", ready: "read at" },
@@ -42,6 +42,15 @@ export function pagesOf({ mails, records, links }: Stage): Look[] {
     { name: "sign-in", path: "/sign-in", ready: "Password", open: true },
     { name: "invitation", path: links.invitation, ready: "is invited with the role", open: true },
     { name: "link-over", path: "/welcome#used", ready: "It was used already", open: true },
+    { name: "inbound", path: "/inbound", ready: "read at" },
+    { name: "inbound-none", path: "/inbound?q=nothing-of-this", ready: "No mail fits these filters" },
+    { name: "inbound-mail", path: `/inbound/${inbound.mail}`, ready: "Handed on" },
+    { name: "inbound-quarantined", path: `/inbound/${inbound.quarantined}`, ready: "In quarantine" },
+    { name: "rules", path: `/inbound/rules?domain_id=${inbound.domain}`, ready: "read at" },
+    { name: "rule", path: `/inbound/rules/${inbound.rule}`, ready: "Save the rule" },
+    { name: "aliases", path: "/inbound/aliases", ready: "read at" },
+    { name: "spam", path: `/inbound/spam?domain_id=${inbound.domain}`, ready: "Judged by" },
+    { name: "simulate", path: "/inbound/simulate", ready: "What became of it stands here" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }

@@ -5,6 +5,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { type Scene, setScene } from "../../test/support/scene.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
 import { invite, type Person, setUpFirst } from "./persons.ts";
 
 const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
@@ -26,6 +27,7 @@ export type Stage = {
   records: Records;
   /** An invitation that nobody uses. */
   links: { invitation: string };
+  inbound: InboundRecords;
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
   open(options?: Opening): Promise<Opened>;
   /** Pictures of all pages that are open, `<path>-1.png` and so on; answers where they are. */
@@ -49,6 +51,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     const owner = await setUpFirst(scene, { email: "ines@nordkiosk.example", name: "Ines Brandt" });
     const records = await fillRecords(scene);
     const mails = await fillWithMail(scene);
+    const inbound = await fillInbound(scene);
     const links = { invitation: await invite(scene, owner, { email: "guest@nordkiosk.example", role: "viewer" }) };
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
@@ -58,7 +61,17 @@ export async function setStage(executablePath: string): Promise<Stage> {
         await page.screenshot({ path: `${path}-${place + 1}.png` }).catch(() => undefined);
       return pages.map((page) => page.url());
     };
-    return { scene, owner, links, mails, records, open, picture, [Symbol.asyncDispose]: () => undo.disposeAsync() };
+    return {
+      scene,
+      owner,
+      links,
+      mails,
+      records,
+      inbound,
+      open,
+      picture,
+      [Symbol.asyncDispose]: () => undo.disposeAsync(),
+    };
   } catch (error) {
     await undo.disposeAsync();
     throw error;

@@ -1,0 +1,65 @@
+// What the pages of received mail read: mails, rules, aliases, settings on spam.
+import { queryOptions } from "@tanstack/react-query";
+import type { AliasFilters, InboundFilters } from "../lib/inbound-filters.ts";
+import { take, v1 } from "./client.ts";
+import { LIVE_MS, PAGE_ROWS } from "./queries.ts";
+
+export function inboundEmails({ live, ...filters }: InboundFilters) {
+  return queryOptions({
+    queryKey: ["inbound", filters],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/inbound-emails", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
+    refetchInterval: live ? LIVE_MS : false,
+    placeholderData: (before) => before,
+  });
+}
+
+/** Read again until something is done with it. */
+export function inboundEmail(id: string) {
+  return queryOptions({
+    queryKey: ["inbound-email", id],
+    queryFn: ({ signal }) => take(v1.GET("/v1/inbound-emails/{id}", { params: { path: { id } }, signal })),
+    refetchInterval: ({ state }) =>
+      ["received", "processing"].includes(state.data?.email.status ?? "") ? LIVE_MS : false,
+  });
+}
+
+/** Why a stored rule holds for a mail, condition by condition. Nothing is changed. */
+export function ruleTrace(rule_id: string, email_id: string) {
+  return queryOptions({
+    queryKey: ["rule-trace", rule_id, email_id],
+    queryFn: ({ signal }) => take(v1.POST("/v1/inbound-rules/test", { body: { rule_id, email_id }, signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
+export function inboundRules(domain_id: string) {
+  return queryOptions({
+    queryKey: ["rules", domain_id],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/inbound-rules", { params: { query: { domain_id, limit: 100 } }, signal })),
+  });
+}
+
+export function inboundRule(id: string) {
+  return queryOptions({
+    queryKey: ["rules", "one", id],
+    queryFn: ({ signal }) => take(v1.GET("/v1/inbound-rules/{id}", { params: { path: { id } }, signal })),
+  });
+}
+
+export function aliases(filters: AliasFilters) {
+  return queryOptions({
+    queryKey: ["aliases", filters],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/aliases", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
+    placeholderData: (before) => before,
+  });
+}
+
+export function domainSpam(id: string) {
+  return queryOptions({
+    queryKey: ["domain", id, "spam"],
+    queryFn: ({ signal }) => take(v1.GET("/v1/domains/{id}/spam", { params: { path: { id } }, signal })),
+  });
+}

@@ -1,0 +1,92 @@
+// The content of a received mail: HTML in its frame, text, headers and files as text.
+import * as Tabs from "@radix-ui/react-tabs";
+import { type Schemas, take, v1 } from "../api/client.ts";
+import { DownloadButton } from "../forms/download-button.tsx";
+import { saySize } from "../lib/times.ts";
+import { Headers } from "./content.tsx";
+import { HtmlFrame } from "./html-frame.tsx";
+
+type Mail = Schemas["InboundEmail"];
+
+export function InboundContent({ mail: { id, html, text, headers, attachments } }: { mail: Mail }) {
+  const first = html !== null ? "html" : text !== null ? "text" : "headers";
+  return (
+    <section className="panel pad" aria-labelledby="content">
+      <h2 id="content">Content</h2>
+      <Tabs.Root defaultValue={first}>
+        <Tabs.List className="tabs" aria-label="Views of the content">
+          {html !== null && <Tabs.Trigger value="html">HTML</Tabs.Trigger>}
+          {text !== null && <Tabs.Trigger value="text">Text</Tabs.Trigger>}
+          <Tabs.Trigger value="headers">Headers</Tabs.Trigger>
+          {attachments.length > 0 && (
+            <Tabs.Trigger value="files">
+              {attachments.length === 1 ? "1 attachment" : `${attachments.length} attachments`}
+            </Tabs.Trigger>
+          )}
+        </Tabs.List>
+        {html !== null && (
+          <Tabs.Content value="html">
+            <HtmlFrame html={html} title="The mail as HTML" />
+          </Tabs.Content>
+        )}
+        {text !== null && (
+          <Tabs.Content value="text">
+            <pre className="plain">{text}</pre>
+          </Tabs.Content>
+        )}
+        <Tabs.Content value="headers">
+          <Headers headers={headers} />
+        </Tabs.Content>
+        <Tabs.Content value="files">
+          <Files mailId={id} attachments={attachments} />
+        </Tabs.Content>
+      </Tabs.Root>
+      <div className="acts">
+        <DownloadButton
+          fetch={() => take(v1.GET("/v1/inbound-emails/{id}/raw", { params: { path: { id } }, parseAs: "blob" }))}
+          name={`${id}.eml`}
+          label="Download the source"
+        />
+      </div>
+    </section>
+  );
+}
+
+function Files({ mailId, attachments }: Pick<Mail, "attachments"> & { mailId: string }) {
+  return (
+    <table className="table">
+      <thead>
+        <tr>
+          <th>File</th>
+          <th className="hide-s">Type</th>
+          <th className="r w-[90px]">Size</th>
+          <th className="w-[118px]">
+            <span className="sr-only">Acts</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {attachments.map(({ id, filename, content_type, size }) => (
+          <tr key={id}>
+            <td title={filename ?? undefined}>{filename ?? <span className="dim">no name</span>}</td>
+            <td className="dim hide-s">{content_type}</td>
+            <td className="r">{saySize(size)}</td>
+            <td className="r">
+              <DownloadButton
+                fetch={() => attachment(mailId, id)}
+                name={filename ?? "file"}
+                label="Download"
+                what={filename ?? "the file"}
+              />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function attachment(id: string, attachment_id: string): Promise<unknown> {
+  const params = { path: { id, attachment_id } };
+  return take(v1.GET("/v1/inbound-emails/{id}/attachments/{attachment_id}/download", { params, parseAs: "blob" }));
+}

@@ -1,0 +1,28 @@
+// The pages of received mail, beside each other.
+import { Link } from "@tanstack/react-router";
+
+const PAGES = [
+  ["/inbound", "Mail"],
+  ["/inbound/rules", "Rules"],
+  ["/inbound/aliases", "Aliases"],
+  ["/inbound/spam", "Spam"],
+  ["/inbound/simulate", "Simulate"],
+] as const;
+
+export function InboundNav() {
+  return (
+    <nav className="tabs" aria-label="Received mail">
+      {PAGES.map(([to, name]) => (
+        <Link key={to} to={to} search={{}} activeOptions={{ exact: true, includeSearch: false }}>
+          {name}
+        </Link>
+      ))}
+    </nav>
+  );
+}
+
+export const inboundCrumb = (
+  <Link to="/inbound" search={{}} className="crumb">
+    Inbound
+  </Link>
+);
