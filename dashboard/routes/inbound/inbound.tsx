@@ -7,7 +7,6 @@ import { PAGE_ROWS } from "../../api/queries.ts";
 import { InboundFilterBar } from "../../forms/inbound/inbound-filter-bar.tsx";
 import type { InboundFilters } from "../../lib/inbound-filters.ts";
 import { toneOfInbound, wordOf } from "../../lib/states.ts";
-import { saySize } from "../../lib/times.ts";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { LiveSwitch } from "../../ui/live-switch.tsx";
 import { PageHead } from "../../ui/page.tsx";
@@ -81,11 +80,10 @@ function Rows({ page, readAtMs }: { page: Schemas["InboundEmailRowList"]; readAt
         <thead>
           <tr>
             <th className="w-[126px] sm:w-[150px]">Status</th>
-            <th className="sm:w-[26%]">From</th>
+            <th className="sm:w-[23%]">From</th>
             <th className="hide-s">Subject</th>
-            <th className="hide-s w-[20%]">To</th>
+            <th className="hide-s w-[18%]">To</th>
             <th className="r hide-s w-[74px]">Spam</th>
-            <th className="r hide-s w-[84px]">Size</th>
             <th className="r w-[92px] sm:w-[124px]">Received</th>
           </tr>
         </thead>
@@ -136,7 +134,6 @@ function Row({ mail }: { mail: Schemas["InboundEmailRow"] }) {
         {mail.to_address}
       </td>
       <td className="r hide-s">{mail.spam_score === null ? "–" : mail.spam_score.toFixed(1)}</td>
-      <td className="r hide-s">{saySize(mail.size)}</td>
       <td className="r dim">
         <When at={mail.received_at} />
       </td>

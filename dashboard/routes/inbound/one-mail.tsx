@@ -132,7 +132,7 @@ function Spam({ mail: { spam, domain_id } }: { mail: Mail }) {
             <b className="num text-[21px]">{spam.score.toFixed(1)}</b>{" "}
             <span className="dim">{SPAM_WORDS[spam.verdict ?? ""] ?? spam.verdict}</span>
           </p>
-          <ul className="grid gap-1 text-[12.5px]">
+          <ul className="grid grid-cols-1 gap-1 text-[12.5px]">
             {symbols.map(({ name, score }) => (
               <li key={name} className="flex justify-between gap-3">
                 <code className="min-w-0 truncate" title={name}>
@@ -165,7 +165,7 @@ function Thread({ mail: { id, thread } }: { mail: Mail }) {
   return (
     <section className="panel pad">
       <h2>Thread</h2>
-      <ul className="grid gap-2 text-[13px]">
+      <ul className="grid grid-cols-1 gap-2 text-[13px]">
         {thread.matched_email_id !== null && (
           <li>
             <Link to="/emails/$id" params={{ id: thread.matched_email_id }} className="row-link">
