@@ -66,8 +66,9 @@ function comments(operation: Operation, models: Models): string {
       lines.push(`} $${name}`);
     }
   }
+  const download = operation.answer === "json" ? "" : ", sink?: resource|\\Closure";
   lines.push(
-    "@param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options",
+    `@param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>${download}} $options`,
   );
   return `    /**\n${lines
     .map((line) => `     * ${line}`.trimEnd().replaceAll("*/", "* /"))

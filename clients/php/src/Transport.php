@@ -61,7 +61,11 @@ final class Transport
 
     /**
      * @param array{query?: array<string, mixed>, json?: mixed, bytes?: string, answer?: string, idempotent?: bool} $call
-     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     * `sink`, for a download: a stream that is written to, or a function that gets each piece; the answer is then ''. What was
+     * begun is not repeated, so that no piece comes twice.
+     *
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>,
+     *     sink?: resource|\Closure} $options
      */
     public function request(string $method, string $path, array $call = [], array $options = []): mixed
     {
@@ -198,6 +202,9 @@ final class Transport
     private function tryOnce(string $method, string $path, array $call, array $options): mixed
     {
         $headers = [];
+        $text = '';
+        $streamed = false;
+        $sink = ($call['answer'] ?? 'json') === 'json' ? null : self::sinkOf($options['sink'] ?? null);
         $timeout = (float) ($options['timeout'] ?? $this->timeout);
         $curl = curl_init($this->urlOf($path, $call['query'] ?? []));
         curl_setopt_array($curl, [
@@ -205,7 +212,16 @@ final class Transport
             CURLOPT_HTTPHEADER => self::lines($call['headers']),
             CURLOPT_TIMEOUT_MS => (int) ceil($timeout * 1000),
             CURLOPT_FOLLOWLOCATION => false,
-            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_WRITEFUNCTION => static function ($curl, string $piece) use (&$text, &$streamed, $sink): int {
+                if ($sink !== null && intdiv((int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), 100) === 2) {
+                    $streamed = true;
+                    $sink($piece);
+                } else {
+                    $text .= $piece;
+                }
+
+                return strlen($piece);
+            },
             CURLOPT_HEADERFUNCTION => static function ($_curl, string $line) use (&$headers): int {
                 [$name, $value] = array_pad(explode(':', $line, 2), 2, null);
                 if ($value !== null) {
@@ -220,13 +236,32 @@ final class Transport
             curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
         }
         $startedAt = microtime(true);
-        $text = curl_exec($curl);
-        $outcome = $text === false
-            ? self::brokenOff(curl_errno($curl), curl_error($curl), $timeout)
+        $outcome = curl_exec($curl) === false
+            ? self::brokenOff(curl_errno($curl), curl_error($curl), $timeout, !$streamed)
             : self::readAnswer(new Response((int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $headers), $text, $call);
         $this->log($method, $path, $call['attempt'], $startedAt, $outcome);
 
         return $outcome;
+    }
+
+    /** What takes the pieces of a download; null where none is asked for. */
+    private static function sinkOf(mixed $sink): ?\Closure
+    {
+        if ($sink === null || $sink instanceof \Closure) {
+            return $sink;
+        }
+        if (!is_resource($sink)) {
+            throw new PosternError('sink is neither a stream nor a function');
+        }
+
+        return static function (string $piece) use ($sink): void {
+            for ($left = $piece; $left !== ''; $left = substr($left, $written)) {
+                $written = fwrite($sink, $left);
+                if ($written === false || $written === 0) {
+                    throw new PosternError('the download cannot be written');
+                }
+            }
+        };
     }
 
     /** @param array<string, string> $headers @return list<string> */
@@ -240,13 +275,13 @@ final class Transport
         return $lines;
     }
 
-    private static function brokenOff(int $code, string $reason, float $timeout): Failure
+    private static function brokenOff(int $code, string $reason, float $timeout, bool $isWorthRetrying): Failure
     {
         $error = $code === CURLE_OPERATION_TIMEDOUT
             ? new TimeoutError("no answer within {$timeout} s")
             : new ConnectionError("the connection failed: {$reason}");
 
-        return new Failure($error, true, null);
+        return new Failure($error, $isWorthRetrying, null);
     }
 
     /** @param array<string, mixed> $call */

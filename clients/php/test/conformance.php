@@ -82,8 +82,9 @@ function perform(Postern\Client $client, object $call): mixed
     } elseif ($place['input'] !== null) {
         $values[] = (array) ($call->input ?? []);
     }
-    if (isset($call->options)) {
-        $values[] = (array) $call->options;
+    $options = (array) ($call->options ?? []) + (isset($call->sink) ? ['sink' => $call->sink] : []);
+    if ($options !== []) {
+        $values[] = $options;
     }
 
     return $target->{camel($place['method'])}(...$values);
@@ -91,8 +92,16 @@ function perform(Postern\Client $client, object $call): mixed
 
 function resultOf(Postern\Client $client, object $one): array
 {
-    $result = perform($client, $one->call);
     $outcome = $one->outcome;
+    if (isset($outcome->return_base64)) {
+        // Downloads of bytes go piece by piece into a stream; those of texts are answered whole.
+        $one->call->sink = fopen('php://memory', 'w+b');
+        perform($client, $one->call);
+        rewind($one->call->sink);
+
+        return ['return_base64' => base64_encode(stream_get_contents($one->call->sink))];
+    }
+    $result = perform($client, $one->call);
     if (isset($outcome->page)) {
         return ['page' => ['items' => plain($result->items), 'total' => $result->total, 'has_more' => $result->hasMore]];
     }
@@ -106,9 +115,6 @@ function resultOf(Postern\Client $client, object $one): array
         }
 
         return ['items' => $items];
-    }
-    if (isset($outcome->return_base64)) {
-        return ['return_base64' => base64_encode($result)];
     }
     $meta = isset($outcome->response) ? $result->response() : null;
     $rate = $meta?->rateLimit;

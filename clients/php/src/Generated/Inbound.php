@@ -32,7 +32,7 @@ final class Inbound
      * Download an attachment. Always as a download; types that a browser would run (html, svg, xml) are
      * application/octet-stream
      *
-     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>, sink?: resource|\Closure} $options
      */
     public function downloadAttachment(string $id, string $attachmentId, array $options = []): string
     {
@@ -110,7 +110,7 @@ final class Inbound
      * The message as stored: as it came, with our Return-Path, Authentication-Results, Received and X-Spam
      * fields in front. Byte for byte, always as a download. A test key cannot read live mail.
      *
-     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>, sink?: resource|\Closure} $options
      */
     public function raw(string $id, array $options = []): string
     {

@@ -92,7 +92,7 @@ final class Suppressions
      *     // Such as manual or import:sendgrid
      *     source?: string,
      * } $query
-     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>, sink?: resource|\Closure} $options
      */
     public function export(array $query = [], array $options = []): string
     {
