@@ -51,24 +51,6 @@ test("an answer to all that names the alias's other mailbox, or the author's tag
   }
 });
 
-test("two aliases of one mailbox never stand in each other's mail", async () => {
-  const [a, b] = [await alias({ display_name: "Anna" }), await alias()];
-  // A mail to both: each copy names the other by a reverse address.
-  const both = { from: C, to: [a.full, b.full], head: `To: ${a.full}\r\nCc: ${b.full}\r\n` };
-  const { messages } = await simulate({ ...both, text: `to ${a.full} and ${b.full}` });
-  assert.equal(messages.length, 2);
-  // The owner answers by one alias and quotes what came to the other.
-  const r = await reverse(a.id, "other@contact.example");
-  for (const type of ["text/plain", "text/html"]) {
-    const text = `Von: Shop\r\nAn: ${b.full}\r\n\r\n> ${b.full.toUpperCase()}\r\n> ${b.full.replace("@", "&#64;")}`;
-    const reply = await simulate({ to: r, head: `Content-Type: ${type}\r\nSubject: for ${b.full}\r\n`, text });
-    assert.equal(reply.messages.length, 1);
-    const { raw, mail } = reply.messages[0];
-    assert.ok(!`${raw}${mail.text}${mail.html}`.toLowerCase().includes(b.full.split("@")[0]), raw);
-    assert.ok(`${mail.text ?? ""}${mail.html ?? ""}`.includes(a.full), raw);
-  }
-});
-
 test("the words for a mailbox that is a contact, too, are undone, whatever the owner may show", async () => {
   const a = await alias({ redact: "off" });
   const r = await reverse(a.id);
