@@ -6,6 +6,7 @@ do $$
 declare
   place text;
   columns text;
+  place_in_order int;
   is_used boolean;
 begin
   for place in
@@ -14,6 +15,7 @@ begin
   loop
     execute format('select exists (select from %s)', place) into is_used;
     continue when is_used;
+    place_in_order := 0;
     foreach columns in array array[
       '(org_id, processed_at, id)',
       '(org_id, "left"(lower(from_address), 200), id) where from_address is not null',
@@ -22,7 +24,14 @@ begin
       '(org_id, spam_score, id)',
       '(org_id, size, id)',
       '(org_id, id) where from_address is null or subject is null'] loop
-      execute format('create index on %s %s', place, columns);
+      place_in_order := place_in_order + 1;
+      if place = 'only inbound_email' then
+        execute format('create index %I on %s %s', 'inbound_email_sorted_' || place_in_order, place, columns);
+      else
+        execute format('create index %I on %s %s', place || '_sorted_' || place_in_order, place, columns);
+        execute format('alter index %I attach partition %I', 'inbound_email_sorted_' || place_in_order,
+          place || '_sorted_' || place_in_order);
+      end if;
     end loop;
   end loop;
 end $$;

@@ -34,12 +34,12 @@ const ROWS: string[] = [
   `insert into recipient (org_id, message_id, position, email, kind, status)
    select org_id, id, 0, 'r@lists.example', 'to', 'delivered' from message
     where org_id = $1`,
-  // A third of it was not read: it has no subject, and comes last by it.
+  // One in a thousand was not read: it has no subject, and comes last by it.
   `insert into inbound_email (org_id, id, raw_id, environment, kind, route, recipient, envelope_from, status, received_at, size,
      subject, from_address, spam_score, processed_at)
    select $1, ${ID}, ${ID}, 'live', 'alias', '{}', 'a@one.lists.example', 'r@lists.example', 'delivered', now(), 1000,
      s, s || '@lists.example', length(s), now() + length(s) * interval '1 s'
-     from generate_series(1, $2) n, lateral (select case when n % 3 > 0 then 'Number ' || n % 1000 end as s) t`,
+     from generate_series(1, $2) n, lateral (select case when n % 1000 > 0 then 'Number ' || n % 1000 end as s) t`,
   `insert into webhook_delivery (org_id, id, webhook_id, event_id, event, created_at, finished_at, attempt, status)
    select $1, ${ID}, $3, ${ID}, 'email.bounced', now(), now(), 1, 'delivered' from generate_series(1, $2) n`,
   `insert into audit_entry (org_id, id, at, actor, name, operation)

@@ -145,8 +145,10 @@ export function vouchedDomain(text: string): string | null {
     .slice(0, vouchedCharsMax)
     .replace(/"(?:[^"\\]|\\.)*"/g, "")
     .replace(/\([^()]*\)/g, " ");
+  // What is left of a comment or a string that does not end: nobody knows where it would have ended.
+  if (/[()"]/.test(plain)) return null;
   const said = plain.split(";").filter((one) => /^\s*dmarc\s*=/i.test(one));
-  if (said.length !== 1 || /[()"]|header\.from.*header\.from/is.test(said[0] as string)) return null;
+  if (said.length !== 1 || /header\.from.*header\.from/is.test(said[0] as string)) return null;
   const [, domain] =
     /^\s*dmarc\s*=\s*pass\s(?:.*\s)?header\.from\s*=\s*([a-z0-9._-]{1,253})\s*$/is.exec(`${said[0]}`) ?? [];
   return domain?.toLowerCase() ?? null;
