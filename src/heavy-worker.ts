@@ -5,7 +5,7 @@ import { readlinkSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
-import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-thread.ts";
+import type { ClockReading, FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-thread.ts";
 import { createInnerServer } from "./api/server.ts";
 import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
 import type { Config } from "./config.ts";
@@ -16,7 +16,6 @@ import type { World } from "./platform/world.ts";
 import { buildWorld } from "./world.ts";
 
 const BEAT_MS = 500;
-const SKEW_EVERY_MS = 10_000;
 /** Behind all that answers at once; as much as others leave it. */
 const NICE = 5;
 
@@ -29,8 +28,6 @@ stepBack();
 Atomics.add(beats, 0, 1);
 setInterval(() => Atomics.add(beats, 0, 1), BEAT_MS).unref();
 const world = openOwnWorld();
-const followClock = async (): Promise<void> => world.clock.setSkew(await world.db.clockSkewMs());
-setInterval(() => followClock().catch(() => undefined), SKEW_EVERY_MS).unref();
 
 const asking = new Map<string, HeavyRequest>();
 const processor = meter();
@@ -39,8 +36,18 @@ let following: { stop(): Promise<void> } | null = null;
 
 port.on("message", (message: ToHeavy) => {
   if (message.kind === "stop") void stop();
-  else void work(message.request);
+  else {
+    followProcess(message.clock);
+    void work(message.request);
+  }
 });
+
+/** One process has one clock: what is made here ends by the time that is looked at there. */
+function followProcess({ now_ms, at_ns }: ClockReading): void {
+  world.clock.setSkew(0);
+  const processNowMs = now_ms + Number(process.hrtime.bigint() - at_ns) / 1e6;
+  world.clock.setSkew(processNowMs - world.clock.now());
+}
 
 async function work(request: HeavyRequest): Promise<void> {
   const { id } = request;
@@ -83,7 +90,6 @@ function theServer(): ReturnType<typeof openServer> {
 }
 
 async function openServer() {
-  await followClock();
   following ??= await followKeyRing(world);
   const engine = createEngine(world);
   return createInnerServer(world, {

@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { createClock } from "../platform/clock.ts";
 import { createLog } from "../platform/process/log.ts";
 import { Refusal } from "../platform/refusal.ts";
 import { createHeavyThread } from "./heavy-thread.ts";
 
 const log = createLog({ level: "silent", role: "test" });
+const clock = createClock({});
 const thread = createHeavyThread(
-  { config: {} as never, database_url: "", log },
+  { config: {} as never, database_url: "", log, clock },
   new URL("./heavy-thread.fixture.ts", import.meta.url),
   20,
 );
@@ -36,7 +38,7 @@ for (const [url, how] of [
 
 test("a thread that has stopped takes nothing", async () => {
   const other = createHeavyThread(
-    { config: {} as never, database_url: "", log },
+    { config: {} as never, database_url: "", log, clock },
     new URL("./heavy-thread.fixture.ts", import.meta.url),
   );
   await other.stop();

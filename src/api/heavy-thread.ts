@@ -37,7 +37,9 @@ export type HeavyThread = {
 
 /** What the thread is started with. */
 export type HeavyStart = { config: Config; database_url: string; beats: Int32Array };
-export type ToHeavy = { kind: "request"; request: HeavyRequest } | { kind: "stop" };
+export type ToHeavy = { kind: "request"; request: HeavyRequest; clock: ClockReading } | { kind: "stop" };
+/** What the process's clock said, and when by the monotonic clock, which all threads share. */
+export type ClockReading = { now_ms: number; at_ns: bigint };
 export type FromHeavy =
   | { kind: "answer"; id: string; answer: HeavyAnswer }
   /** `code` says whether it may be tried again, as it does of an error of this thread (api/errors.ts). */
@@ -55,7 +57,7 @@ const ENDED = "the work on this request was lost; try again shortly";
 type Waiting = Map<string, PromiseWithResolvers<HeavyAnswer>>;
 type Running = { worker: Worker; waiting: Waiting; isOver(): boolean; ended: Promise<void> };
 
-type ThreadWorld = Pick<World, "config" | "log" | "database_url">;
+type ThreadWorld = Pick<World, "config" | "log" | "database_url" | "clock">;
 
 /** Prepares the thread; `worker` is the file that runs in it. `lookMs` is for tests. */
 export function createHeavyThread(world: ThreadWorld, worker: URL, lookMs: number = LOOK_MS): HeavyThread {
@@ -68,7 +70,8 @@ export function createHeavyThread(world: ThreadWorld, worker: URL, lookMs: numbe
       if (running === null || running.isOver()) running = startThread(world, worker, lookMs);
       const asked = Promise.withResolvers<HeavyAnswer>();
       running.waiting.set(request.id, asked);
-      const message: ToHeavy = { kind: "request", request };
+      const clock = { now_ms: world.clock.now(), at_ns: process.hrtime.bigint() };
+      const message: ToHeavy = { kind: "request", request, clock };
       running.worker.postMessage(
         message,
         request.pieces.map(({ buffer }) => buffer),

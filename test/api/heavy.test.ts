@@ -255,3 +255,20 @@ async function startAwayDatabase(url: string) {
     stop: () => proxy.close(),
   };
 }
+
+test("the thread goes by the clock of its process, wherever the database's clock is: a preview made there is committed here", async () => {
+  const made: [string, number][] = [];
+  for (const aheadMs of [31 * 86_400_000, 0]) {
+    api.world.clock.setSkew(aheadMs);
+    const { body } = await post("/v1/imports/suppressions/preview", { csv: "email\ngone@recipient.example\n" });
+    const { id, expires_at } = body.job as { id: string; expires_at: string };
+    const offMs = Date.parse(expires_at) - 86_400_000 - api.world.clock.now();
+    assert.ok(Math.abs(offMs) < 60_000, `made ${offMs} ms off`);
+    const { status } = await post(`/v1/imports/suppressions/jobs/${id}/commit`, "");
+    made.push([id, status]);
+  }
+  assert.deepEqual(
+    made.map(([, status]) => status),
+    [202, 202],
+  );
+});
