@@ -5,10 +5,11 @@ import { readlinkSync } from "node:fs";
 import { setPriority } from "node:os";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
-import type { ClockReading, FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-thread.ts";
+import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-thread.ts";
 import { createInnerServer } from "./api/server.ts";
 import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
 import type { Config } from "./config.ts";
+import { followReading } from "./platform/clock.ts";
 import { createLog } from "./platform/process/log.ts";
 import { createFolderBlobs } from "./platform/storage/blobs.ts";
 import { followKeyRing } from "./platform/storage/follow-key-ring.ts";
@@ -37,17 +38,11 @@ let following: { stop(): Promise<void> } | null = null;
 port.on("message", (message: ToHeavy) => {
   if (message.kind === "stop") void stop();
   else {
-    followProcess(message.clock);
+    // One process has one clock: what is made here ends by the time that is looked at there.
+    followReading(world.clock, message.clock);
     void work(message.request);
   }
 });
-
-/** One process has one clock: what is made here ends by the time that is looked at there. */
-function followProcess({ now_ms, at_ns }: ClockReading): void {
-  world.clock.setSkew(0);
-  const processNowMs = now_ms + Number(process.hrtime.bigint() - at_ns) / 1e6;
-  world.clock.setSkew(processNowMs - world.clock.now());
-}
 
 async function work(request: HeavyRequest): Promise<void> {
   const { id } = request;

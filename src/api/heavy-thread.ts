@@ -5,6 +5,7 @@
 import { Worker } from "node:worker_threads";
 import type { Config } from "../config.ts";
 import type { Account } from "../http/http.ts";
+import { type ClockReading, readClock } from "../platform/clock.ts";
 import { processEnder } from "../platform/process/end-process.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
@@ -38,8 +39,6 @@ export type HeavyThread = {
 /** What the thread is started with. */
 export type HeavyStart = { config: Config; database_url: string; beats: Int32Array };
 export type ToHeavy = { kind: "request"; request: HeavyRequest; clock: ClockReading } | { kind: "stop" };
-/** What the process's clock said, and when by the monotonic clock, which all threads share. */
-export type ClockReading = { now_ms: number; at_ns: bigint };
 export type FromHeavy =
   | { kind: "answer"; id: string; answer: HeavyAnswer }
   /** `code` says whether it may be tried again, as it does of an error of this thread (api/errors.ts). */
@@ -70,8 +69,7 @@ export function createHeavyThread(world: ThreadWorld, worker: URL, lookMs: numbe
       if (running === null || running.isOver()) running = startThread(world, worker, lookMs);
       const asked = Promise.withResolvers<HeavyAnswer>();
       running.waiting.set(request.id, asked);
-      const clock = { now_ms: world.clock.now(), at_ns: process.hrtime.bigint() };
-      const message: ToHeavy = { kind: "request", request, clock };
+      const message: ToHeavy = { kind: "request", request, clock: readClock(world.clock) };
       running.worker.postMessage(
         message,
         request.pieces.map(({ buffer }) => buffer),

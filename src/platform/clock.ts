@@ -31,6 +31,21 @@ export function createClock(options: { offsetFile?: string | null }): Clock {
   };
 }
 
+/** What a clock said, and when by the monotonic clock that all threads of a process share. */
+export type ClockReading = { now_ms: number; at_ns: bigint };
+
+/** For another thread of this process. */
+export function readClock(clock: Pick<Clock, "now">): ClockReading {
+  return { now_ms: clock.now(), at_ns: process.hrtime.bigint() };
+}
+
+/** Sets this thread's clock to the one that was read, and the time since then. */
+export function followReading(clock: Pick<Clock, "now" | "setSkew">, { now_ms, at_ns }: ClockReading): void {
+  clock.setSkew(0);
+  const thereMs = now_ms + Number(process.hrtime.bigint() - at_ns) / 1e6;
+  clock.setSkew(thereMs - clock.now());
+}
+
 /** How far the wall clock is ahead of the monotonic one; looked at again when something came between the two. */
 function wallAheadMs(): number {
   let ahead = 0;
