@@ -199,8 +199,11 @@ async function runFiles(files: string[], { folder, notes, signal }: Place): Prom
 function countFailedSuites(stream: ReturnType<typeof run>, files: readonly string[], counts: Counts): void {
   let tests = 0;
   const isFile = (name: string, type: string | undefined): boolean => type === "suite" && files.includes(name);
-  stream.on("test:pass", ({ name, details }) => {
-    if (details.type !== "suite") tests += 1;
+  stream.on("test:pass", ({ name, details, skip }) => {
+    // Of a suite that is skipped the tests are not listed: it counts as one that says why.
+    const isSkippedSuite = details.type === "suite" && typeof skip === "string";
+    if (isSkippedSuite) counts.skipped += 1;
+    if (details.type !== "suite" || isSkippedSuite) tests += 1;
     if (!isFile(name, details.type)) return;
     if (tests === 0) {
       process.stdout.write(`✖ ${name} holds no test\n`);
