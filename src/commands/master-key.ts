@@ -42,7 +42,9 @@ export function addMasterKeyCommands(program: Command, withWorld: WithWorld): vo
     .action((options: RotateOptions) => withWorld((world) => rotate(world, options)));
   masterKey
     .command("status")
-    .description("which master keys open the database, who has them, and how much is sealed with an old data key")
+    .description(
+      "which master keys open the database, which processes use them, and how much is sealed with an old data key",
+    )
     .option("--json", "one JSON object")
     .action((options: { json?: boolean }) => withWorld((world) => showStatus(world, options)));
 }

@@ -72,6 +72,7 @@ async function setupCommand(options: Options): Promise<void> {
   const asks = options.yes !== true && !isQuiet && process.stdin.isTTY;
   const answers = asks ? await askAll(options, known) : options;
   const settings = settingsFrom(answers, known, isSet);
+  refuseWrong(settings, env_file);
   const provider = answers.dns ?? "by-hand";
   const hint = PROVIDERS.get(provider);
   if (!hint) throw new UsageError(`--dns is one of ${[...PROVIDERS.keys()].join(", ")}`);
@@ -103,6 +104,18 @@ function existing(envFile: string): FoundConfig | null {
   } catch (error) {
     if (error instanceof ConfigProblems) return null;
     throw error;
+  }
+}
+
+/** What was answered wrongly is not written into the file. */
+function refuseWrong(settings: Settings, envFile: string): void {
+  try {
+    findConfig({ ...settings, ...process.env, ...(existsSync(envFile) ? { [ENV_FILE]: envFile } : {}) });
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    const names = Object.keys(settings);
+    const own = error.problems.filter((problem) => names.some((name) => problem.startsWith(`${name} `)));
+    if (own.length > 0) throw new UsageError(`${own.join(" ")} Nothing was written.`);
   }
 }
 
@@ -201,7 +214,7 @@ function indented(text: string): string {
 
 type Zone = Parameters<Teller["records"]>[0];
 
-/** As text for people; always as a file too, for whoever publishes them. */
+/** As text for people; always as a file too, for the person who publishes them. */
 function showRecords(
   { text, file }: Zone,
   { hint, isQuiet, waits }: { hint: string; isQuiet: boolean; waits: boolean },

@@ -103,7 +103,12 @@ function writeSettings({ env_file, settings }: SetUp): Step {
   if (!mergeEnvFile(env_file, settings)) {
     return { name: "settings", status: "unchanged", says: `${env_file} has all of it.`, remedy: null };
   }
-  return { name: "settings", status: "done", says: `${env_file} was written (${count} settings).`, remedy: null };
+  return {
+    name: "settings",
+    status: "done",
+    says: `${env_file} was written (${count === 1 ? "1 setting" : `${count} settings`}).`,
+    remedy: null,
+  };
 }
 
 async function lookAtMachine({ notices }: SetUp, read: () => FoundConfig): Promise<{ step: Step; checks: Check[] }> {
@@ -115,7 +120,7 @@ async function lookAtMachine({ notices }: SetUp, read: () => FoundConfig): Promi
     return { step: { name: "machine", status: "unchanged", says, remedy: null }, checks };
   }
   const says = grave.map((check) => check.says).join(" ");
-  const remedy = grave.map((check) => check.remedy).join(" ");
+  const remedy = [...new Set(grave.map((check) => check.remedy))].join(" ");
   return { step: { name: "machine", status: "problem", says, remedy }, checks };
 }
 

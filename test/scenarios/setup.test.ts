@@ -111,6 +111,15 @@ describe("postern setup", { skip }, () => {
     const without = await run(["setup", "--yes", "--json"]);
     assert.deepEqual([without.code, without.stdout], [2, ""]);
     assert.match(without.stderr, /--host is needed: the name of this machine in DNS/);
+    for (const [wrong, says] of [
+      [["--host", "not_a_host"], /POSTERN_HOSTNAME is "not_a_host", which is not a host name/],
+      [["--host", HOST, "--addresses", "10.0.0.300"], /POSTERN_PUBLIC_ADDRESSES holds "10\.0\.0\.300"/],
+    ] as const) {
+      const refused = await run(["setup", "--yes", ...wrong]);
+      assert.equal(refused.code, 2);
+      assert.match(refused.stderr, says);
+      assert.equal(existsSync(join(folder, "postern.env")), false, "what is wrong is not written");
+    }
     const bad = await setup(
       ...ANSWERS,
       "--database",
