@@ -133,7 +133,7 @@ export function settlingPorts(world: World, engine: Engine): TracePorts {
   };
 }
 
-/** Bounces of what left through masked addresses are no customer's bounces. */
+/** Bounces of what left through masked addresses do not count as a customer's bounces. */
 function maskedFirst(world: World, engine: Engine, forward: Handler): NonNullable<InboundPorts["first"]> {
   const take = maskedReturnPath(world, settlingPorts(world, engine), forward);
   return async (mail) => ("message_id" in mail.route ? take(mail, mail.route.message_id) : null);

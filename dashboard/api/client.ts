@@ -9,7 +9,7 @@ import type { components, paths } from "./generated/v1.ts";
 export type Schemas = components["schemas"];
 export type PeopleSchemas = PeopleComponents["schemas"];
 
-/** Shows that a page of ours sent it: other sites cannot. */
+/** Shows that a page of the dashboard sent it: other sites cannot. */
 const OWN_PAGE = { "x-postern-dashboard": "1" };
 const FROM_HERE = { baseUrl: "", credentials: "same-origin", headers: OWN_PAGE } as const;
 

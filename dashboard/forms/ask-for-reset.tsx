@@ -1,4 +1,4 @@
-// Asking for a link that sets a new password. The answer is the same whoever has the address.
+// Asking for a link that sets a new password. The answer is the same for every address.
 import { type FormEvent, useState } from "react";
 import { door, take } from "../api/client.ts";
 import { useAttempt } from "../lib/attempt.ts";

@@ -78,7 +78,7 @@ function TheLink({ made: { invitation, link }, done }: { made: Made; done: () =>
   return (
     <>
       <p>
-        Hand this link to {invitation.email}. It is shown only now, works once, and for seven days. Whoever has it can
+        Hand this link to {invitation.email}. It is shown only now. It works once, for seven days. Anyone who has it can
         join.
       </p>
       <code className="said">{link}</code>

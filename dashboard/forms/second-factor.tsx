@@ -83,8 +83,8 @@ function IsOn({ person: { recovery_codes_left } }: Given) {
         close={() => ask(false)}
         confirm={() => removing.mutate(undefined)}
       >
-        Whoever knows your password can then sign in. The recovery codes stop working. To change to another telephone,
-        turn it off and set it up again.
+        Anyone who knows your password can then sign in. The recovery codes stop working. To change to another
+        telephone, turn it off and set it up again.
       </Confirm>
     </>
   );

@@ -28,7 +28,7 @@ export function HtmlFrame({ html, title, className = "" }: Given) {
   );
 }
 
-/** Made anew for each HTML: a frame that is loaded again would fill the browser's history. */
+/** A new one for each HTML: a frame that is loaded again would fill the browser's history. */
 function Frame({ html, title, className, withPictures }: Required<Given> & { withPictures: boolean }) {
   const form = useRef<HTMLFormElement>(null);
   const name = useId();

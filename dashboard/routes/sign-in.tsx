@@ -11,7 +11,7 @@ import { Loaded } from "../ui/states.tsx";
 const PROBLEMS = {
   oidc_failed: "Signing in there did not work. Try again, or ask who runs this server.",
   oidc_unverified:
-    "Your provider does not say that your e-mail address is verified. Ask whoever looks after your account there.",
+    "Your provider does not say that your e-mail address is verified. Ask the person who looks after your account there.",
   oidc_uninvited: "Nobody has invited your address. Ask an owner of your organization.",
   oidc_unavailable: "Your provider does not answer at the moment. Try again shortly.",
 } as const;
@@ -58,7 +58,7 @@ export function SignIn() {
   );
 }
 
-/** A page of ours, whatever the address says: never another site. */
+/** A page of the dashboard, whatever the address says: never another site. */
 export function readSignIn(search: Record<string, unknown>): { to?: string; problem?: keyof typeof PROBLEMS } {
   const { to } = search;
   const isOurs = typeof to === "string" && /^\/(?![/\\])/.test(to) && !to.startsWith("/sign-in");

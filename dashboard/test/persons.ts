@@ -11,7 +11,7 @@ export type Person = { email: string; token: string };
 type Place = Pick<Scene, "base_url">;
 type Answer = { status: number; body: Record<string, unknown>; token: string | null };
 
-/** A request of the dashboard's pages, by whoever the token is of. */
+/** A request of the dashboard's pages, for the person of this session. */
 export async function askAs(
   { base_url }: Place,
   token: string | null,

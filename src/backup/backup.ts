@@ -37,7 +37,7 @@ export type BackupResult = Omit<BackupEnd, "sequences" | "bodies_missing"> & {
 const KEY_CHECK = "backup-master-key-check";
 const CHUNK_BYTES = 1024 * 1024;
 
-/** Of the key ring's root, which stays when the master key is changed: known to whoever has a master key alone. */
+/** Of the key ring's root, which stays when the master key is changed: known with a master key only. */
 export function masterKeyCheck(root: Buffer): string {
   return createSeal(root).hash("postern", KEY_CHECK).toString("hex");
 }

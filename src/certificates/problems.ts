@@ -5,7 +5,7 @@ type Problem = { type: string; detail: string; retry_after_ms: number | null; no
 
 /** An answer of the ACME server that says no. */
 export class AcmeProblem extends Error {
-  /** The last part of `urn:ietf:params:acme:error:…`, or "" where there is none. */
+  /** The last part of `urn:ietf:params:acme:error:…`, or "" without one. */
   readonly type: string;
   readonly detail: string;
   /** From Retry-After; null where the server does not say when to come again. */
@@ -58,7 +58,7 @@ function clean(text: string): string {
 
 type Heads = { retry_after: string | null; date: string | null; nonce: string | null };
 
-/** Of an HTTP answer with a problem document; null where the answer is none. */
+/** Of an HTTP answer with a problem document; null for any other answer. */
 export function problemOf(status: number, body: unknown, heads: Heads): AcmeProblem | null {
   if (status < 400) return null;
   const { type, detail } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;

@@ -1,5 +1,5 @@
 // When to ask for a certificate: at two thirds of the life of the one that is there (as Let's Encrypt recommends), somewhat
-// earlier by chance, so that not all of the world asks in one minute; at once where there is none, or where a name is missing
+// earlier by chance, so that not all installations ask in one minute; at once without a certificate, or where a name is missing
 // in it; later and later after failures. One process of a database asks at a time. Not here: how to ask (order.ts).
 
 import type { Resolver } from "../platform/dns/resolver.ts";

@@ -34,7 +34,7 @@ let world: World;
 let admin: pg.Client;
 let dir: string;
 let zone: ZoneRecord[];
-/** Our MX as others see it, and whoever answers that Postern runs. */
+/** Our MX as others see it, and what answers that Postern runs. */
 let mx: Server;
 let running: HttpServer;
 

@@ -1,5 +1,5 @@
 // The mails that people get of Postern itself: invitations, resets, a new sign-in. They leave where the service's own domain is ready;
-// where it is not, links are shown to be handed on, and nobody is told of a sign-in.
+// where it is not, links are shown to be handed on, and nobody gets a mail about a sign-in.
 import { organizationAccounts } from "../accounts/accounts.ts";
 import type { World } from "../platform/world.ts";
 import { makeResetLink } from "./links.ts";
@@ -26,7 +26,7 @@ export async function mailInvitation(world: MailWorld, { org_id, email, role, li
   });
 }
 
-/** Sends a link for a new password to whoever has the address; nothing where nobody has. */
+/** Sends a link for a new password to the person with the address, if there is one. */
 export async function mailReset(world: MailWorld, email: string): Promise<void> {
   const [person] = await queries.findPersonByEmail(world.db, email.trim().toLowerCase());
   const org_id = person && (await organizationOf(world, person));

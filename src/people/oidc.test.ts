@@ -69,7 +69,7 @@ it("an address that is not verified opens nothing, nor one that nobody invited",
   assert.equal((await whoIs(stranger)).code, "not_signed_in");
 });
 
-it("who is invited takes the invitation with it, and who has an address of the domain joins without one", async () => {
+it("who is invited takes the invitation with it, and a person with an address of the domain joins without one", async () => {
   const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
   await owner.ask("POST", path, { email: "guest@elsewhere.example", role: "viewer" });
   become("guest@elsewhere.example");

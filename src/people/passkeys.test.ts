@@ -37,7 +37,7 @@ it("one is added, lets in alone, and goes by no address", async () => {
   const made = await add(owner, device);
   assert.deepEqual([made.status, made.body.passkey.name, made.body.passkey.used_at], [201, "laptop", null]);
   const asked = await question();
-  assert.deepEqual(Object.keys(asked).includes("allowCredentials"), false, "nobody is told who has which");
+  assert.deepEqual(Object.keys(asked).includes("allowCredentials"), false, "nobody learns which key belongs to whom");
   const browser = browserOf(api);
   const entered = await signIn(device.show(asked, ORIGIN), browser);
   assert.deepEqual([entered.status, entered.body.person.email], [200, "ann@example.net"]);

@@ -25,7 +25,7 @@ declare module "fastify" {
     needs?: "nobody" | "operator";
     /** The password must have been shown within ten minutes. */
     dangerous?: boolean;
-    /** A form of ours sends it, which has no headers of its own. */
+    /** A form of the dashboard sends it: forms add no headers of their own. */
     by_form?: boolean;
   }
 }

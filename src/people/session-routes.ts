@@ -139,7 +139,7 @@ function mountLinks(api: Api, world: PeopleWorld): void {
         summary: "Use a link once, and be signed in",
         description:
           "set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. A `passkey` (offerFirstPasskey) stands for the " +
-          "password of somebody new. Who has an account already signs in " +
+          "password of somebody new. A person with an account signs in " +
           "first, and sends the token alone: 409 `invalid_state` says so.",
         body: Closed({
           token: Token,
@@ -185,7 +185,7 @@ function mountReset(api: Api, world: PeopleWorld): void {
         tags,
         summary: "Ask for a link that sets a new password",
         description:
-          "It is mailed to whoever has the address. The answer is the same where nobody has. 409 where the service's own domain is not " +
+          "It is mailed to the person with the address. The answer is the same without one. 409 where the service's own domain is not " +
           "ready: then `postern people reset` makes a link.",
         body: Closed({ email: Email }),
         response: answers({ 202: Done }, [409]),

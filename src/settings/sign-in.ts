@@ -7,7 +7,7 @@ export type OidcSettings = {
   client_secret: string;
   /** What the button says. */
   name: string;
-  /** Who has an address of these comes in without an invitation; none: invited people only. */
+  /** A person with an address of these comes in without an invitation; none: invited people only. */
   domains: string[];
   /** What they are then. */
   role: (typeof ROLES)[number];

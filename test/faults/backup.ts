@@ -159,7 +159,7 @@ async function acceptForLater(stage: Stage): Promise<void> {
 }
 
 /**
- * All processes stand still until the backup has its snapshot and a connection of ours has another: both see the same rows.
+ * All processes stand still until the backup has its snapshot and our own connection has another: both see the same rows.
  * Then everything goes on, while the backup is written.
  */
 async function backUpAtOneMoment(stage: Stage, acknowledged: () => Pick<Taken, "sent" | "received">): Promise<Taken> {

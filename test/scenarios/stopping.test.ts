@@ -55,7 +55,7 @@ test("it ends in good order although clients have sent half a request, and finis
   assert.equal((await s.ask("GET", `/v1/domains/${id}`)).status, 200);
   postern.child.kill("SIGTERM");
   const ready = `http://${s.env.POSTERN_INTERNAL}/readyz`;
-  await until("whoever asks is informed that it stops", async () => (await fetch(ready)).status === 503);
+  await until("readiness says that it stops", async () => (await fetch(ready)).status === 503);
   answering.resolve(null);
 
   assert.equal(await postern.exited, 0, postern.output());

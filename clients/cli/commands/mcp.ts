@@ -54,7 +54,7 @@ async function serve(session: Session, { write = false }: { write?: boolean }): 
   await serving.close();
 }
 
-/** Files are no matter for a conversation. */
+/** Files play no part in a conversation. */
 function isOffered({ http, answer, body }: Row, write: boolean): boolean {
   return answer !== "bytes" && body !== "bytes" && (write || http === "GET");
 }

@@ -46,7 +46,7 @@ export function filesOf({ name, subject, description, active, variables, html_bo
   };
 }
 
-/** Null where there is none; throws where its head is no JSON. */
+/** Null where there is none; throws where its head is not JSON. */
 export function readLocal(folder: string): Local | null {
   if (!isTemplate(folder)) return null;
   const files: Files = {};

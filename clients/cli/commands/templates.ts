@@ -148,7 +148,7 @@ type PreviewOptions = { variables?: string; out?: string; open?: boolean; watch?
 async function preview(session: Session, what: string, options: PreviewOptions): Promise<void> {
   const { out } = session;
   const isFolder = isTemplate(what);
-  if (options.watch && !isFolder) throw new CliError(`--watch takes the folder of a template, and ${what} is none`);
+  if (options.watch && !isFolder) throw new CliError(`--watch takes the folder of a template, and ${what} is not one`);
   const slug = isFolder ? basename(resolve(what)) : what;
   const file = resolve(options.out ?? join(mkdtempSync(join(tmpdir(), "postern-preview-")), `${basename(slug)}.html`));
   const render = async (): Promise<void> => {
@@ -196,7 +196,7 @@ function valuesOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new CliError(`the values are no JSON: ${(error as Error).message}`);
+    throw new CliError(`the values are not JSON: ${(error as Error).message}`);
   }
 }
 

@@ -108,7 +108,7 @@ export interface paths {
         put?: never;
         /**
          * Use a link once, and be signed in
-         * @description set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. A `passkey` (offerFirstPasskey) stands for the password of somebody new. Who has an account already signs in first, and sends the token alone: 409 `invalid_state` says so.
+         * @description set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. A `passkey` (offerFirstPasskey) stands for the password of somebody new. A person with an account signs in first, and sends the token alone: 409 `invalid_state` says so.
          */
         post: operations["useLink"];
         delete?: never;
@@ -128,7 +128,7 @@ export interface paths {
         put?: never;
         /**
          * Ask for a link that sets a new password
-         * @description It is mailed to whoever has the address. The answer is the same where nobody has. 409 where the service's own domain is not ready: then `postern people reset` makes a link.
+         * @description It is mailed to the person with the address. The answer is the same without one. 409 where the service's own domain is not ready: then `postern people reset` makes a link.
          */
         post: operations["askForReset"];
         delete?: never;

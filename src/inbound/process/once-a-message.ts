@@ -1,5 +1,5 @@
 // What was found out about a message, remembered for as long as the message is there: in session and in processing it is
-// the same examination, and each recipient's step asks again. A failure is not remembered: whoever asks next tries again.
+// the same examination, and each recipient's step asks again. A failure is not remembered: the next one who asks tries again.
 import type { Examination } from "../types.ts";
 
 export type OnceAMessage<V> = (of: Examination, name: string, find: () => Promise<V>) => Promise<V>;

@@ -83,7 +83,7 @@ test("recipients beyond the limit are deferred, and those that were taken get th
   await crowded.stop(100);
 });
 
-test("recipients that are deferred are no errors: those that were taken get the mail", async () => {
+test("recipients that are deferred do not count as errors: those that were taken get the mail", async () => {
   const seen = new Set<string>();
   const known = (address: string) => seen.has(address) || !seen.add(address);
   const { hooks } = options();

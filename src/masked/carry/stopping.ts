@@ -25,7 +25,7 @@ export function stopLinks(world: Pick<World, "seal" | "clock" | "config">, alias
   return [page, `mailto:${addressOf(alias)}?subject=${encodeURIComponent(subject)}`];
 }
 
-/** What a link's token asks for; null when it is not one of ours or its time is over. */
+/** What a link's token asks for; null when this service did not make it, or its time is over. */
 export function readStop(world: Pick<World, "seal" | "clock">, token: string): Stop | null {
   return readSealed<Stop>(world, LINK, token);
 }

@@ -48,7 +48,7 @@ function ownDomain(email: string): string {
   return getDomain(domain, { allowPrivateDomains: true }) ?? domain;
 }
 
-/** What a link's token holds; null when it is not one of ours or its time is over. */
+/** What a link's token holds; null when this service did not make it, or its time is over. */
 export function readLeave(world: Pick<World, "seal" | "clock">, token: string): Leave | null {
   return readSealed<Leave>(world, LINK, token);
 }

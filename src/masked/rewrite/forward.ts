@@ -32,7 +32,7 @@ export type ForwardParts = {
   authentication: string | null;
   /** Our page for the mailto: List-Unsubscribe; null when there is none. */
   unsubscribe_page: string | null;
-  /** Links of ours that stand for its List-Unsubscribe, https first; absent where it stays its author's. */
+  /** Our links that stand for its List-Unsubscribe, https first; absent where it stays its author's. */
   unsubscribe_own?: readonly string[];
   /** What calendar parts say of people, and what the mailbox is to see. */
   calendar: readonly Replacement[];

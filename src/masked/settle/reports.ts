@@ -118,7 +118,7 @@ type Warned = { to: string; environment: Environment; about_id: string | null; s
 /** `addresses`: how many different ones it holds. */
 export type Suspicious = { is_named: boolean; addresses: number };
 
-/** So many addresses in one mail are no conversation. */
+/** A mail with so many addresses is not part of a conversation. */
 const LIST_MIN = 50;
 
 /** Is there anything to warn of? */

@@ -14,13 +14,13 @@ type OidcSettings = NonNullable<World["config"]["oidc"]>;
 /** What is kept meanwhile. `proves`: the person who is to show again who they are. */
 type Kept = { state: string; nonce: string; verifier: string; to: string; proves: string | null; until: number };
 export type Asking = { to: string; proves: string | null };
-/** What the provider says of whoever signed in there. */
+/** What the provider says of the person who signed in there. */
 export type Claims = { subject: string; email: string | null; is_verified: boolean; name: string };
 
 export type Oidc = {
   /** Where to send the browser, and what it must keep. */
   ask(asking: Asking): Promise<{ url: string; kept: string }>;
-  /** What the answer says; throws `sign_in_failed` when it is none to that question. */
+  /** What the answer says; throws `sign_in_failed` when it answers another question. */
   read(query: string, kept: string | null): Promise<{ claims: Claims; asking: Asking }>;
 };
 

@@ -50,7 +50,7 @@ export async function offerPasskey(
 
 export type NewPasskey = Omit<queries.PasskeyRow, "name">;
 
-/** The passkey that the browser made; 400 when it is not what was asked for. `personId` null: of whoever is not there yet. */
+/** The passkey that the browser made; 400 when it is not what was asked for. `personId` null: of a person who is not there yet. */
 export async function readNewPasskey(
   world: PasskeyWorld,
   site: Site,

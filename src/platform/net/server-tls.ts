@@ -83,7 +83,7 @@ function isWhole(path: string): boolean {
     load({ cert: path, key: path });
     return true;
   } catch (error) {
-    // A file that may not be read is reported by whoever reads it next.
+    // A file that may not be read is reported when it is read next.
     return (error as NodeJS.ErrnoException).syscall !== undefined;
   }
 }

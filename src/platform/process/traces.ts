@@ -1,7 +1,7 @@
 // Traces for OpenTelemetry, sent as OTLP over HTTP: off unless OTEL_EXPORTER_OTLP_ENDPOINT is set, and then the library is not
 // even loaded. A mail is one trace, and the trace's id is the mail's: so whichever process accepts, sends or tells of it adds
 // to the same trace, after days and on another machine too, and nothing has to be kept for that. Which mails are traced follows
-// from the id alone. Not here: what is told of a mail (its timeline, /v1/emails), and addresses, which no span holds.
+// from the id alone. Not here: what people see of a mail (its timeline, /v1/emails), and addresses, which no span holds.
 import { createRequire } from "node:module";
 import type { Attributes, HrTime } from "@opentelemetry/api";
 import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";

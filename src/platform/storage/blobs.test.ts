@@ -153,7 +153,7 @@ test("folder: a failed fsync ends the process, and nothing is kept after it", as
   assert.equal(await first.exists(digest(Buffer.from("lost"))), false);
   assert.equal(ended.length, 1);
   assert.ok(ended[0] instanceof FsyncFailure);
-  // The folder's fsync may fail after the file has its name: whoever comes again finds it, and must not learn that it is kept.
+  // The folder's fsync may fail after the file has its name: a second request finds it, and must not learn that it is kept.
   const second = createFolderBlobs(dir);
   await withFsync(failing("EIO"), () => assert.rejects(second.put(Buffer.from("makes the folders")), FsyncFailure));
   assert.equal(ended.length, 2);

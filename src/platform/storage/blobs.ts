@@ -101,7 +101,7 @@ const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
 
 /**
  * Blobs as files `<dir>/ab/cd/<key>`, written aside, fsynced, renamed, and the folders fsynced. The folder may be shared by
- * processes. `endProcess` gets a failed fsync, whoever asked; nothing more is kept then.
+ * processes. `endProcess` gets a failed fsync of any request; nothing more is kept then.
  */
 export function createFolderBlobs(dir: string, endProcess: (failure: FsyncFailure) => void): Blobs {
   const folders = createFolders(dir);
@@ -109,7 +109,7 @@ export function createFolderBlobs(dir: string, endProcess: (failure: FsyncFailur
   let doubt: FsyncFailure | null = null;
   return inTrouble({
     put: async (bytes) => {
-      // The file may be there and be lost with the next power cut: whoever comes again must not learn that it is kept.
+      // The file may be there and be lost with the next power cut: a second request must not learn that it is kept.
       if (doubt) throw doubt;
       try {
         return await put(bytes);

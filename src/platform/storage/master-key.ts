@@ -44,7 +44,7 @@ function refuseWrong(judged: Awaited<ReturnType<typeof judgeMasterKey>>, { data_
 }
 
 /**
- * The first start of a database keeps its key; whoever comes at the same moment with another one is refused. `isFresh`: nothing
+ * The first start of a database keeps its key; a process that comes at the same moment with another one is refused. `isFresh`: nothing
  * was sealed or digested yet; commands and older versions do so with the master key itself.
  */
 export async function keepMasterKey(world: KeyWorld, isFresh: () => Promise<boolean>): Promise<void> {

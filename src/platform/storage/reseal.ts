@@ -83,7 +83,7 @@ async function resealColumn({ db, seal }: ResealWorld, column: SealedColumn, wor
   }
 }
 
-/** Locks the rows, and never waits for one: whoever works on it is not held up, and cannot be in a deadlock with this. */
+/** Locks the rows, and never waits for one: another that works on it is not held up, and cannot be in a deadlock with this. */
 function takeRows(tx: Tx, column: SealedColumn, number: number, behind: string[] | null): Promise<Row[]> {
   const key = column.key.join(", ");
   const after = behind === null ? "" : `and (${key}) > (${behind.map((_value, at) => `$${at + 3}`).join(", ")})`;
