@@ -30,7 +30,7 @@ export function SignIn() {
         mails ? (
           <Link to="/reset">I do not know my password</Link>
         ) : (
-          "No way in any more? Who runs this server can make you a link for a new password."
+          "Cannot sign in? The operator of this server can make you a link for a new password."
         )
       }
     >

@@ -122,7 +122,7 @@ async function seeAllDone(page: Page): Promise<void> {
 async function deleteAfterProof(page: Page, scene: Scene): Promise<void> {
   await scene.moveClock(PROOF_MS);
   await go(page, "Domains");
-  await page.getByRole("link", { name: "nordkiosk.example" }).click();
+  await page.getByRole("link", { name: "nordkiosk.example", exact: true }).click();
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Delete the domain" }).click();
   const proof = page.getByRole("dialog", { name: "Is it you?" });

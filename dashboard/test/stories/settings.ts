@@ -24,7 +24,7 @@ export const SETTINGS_STORIES: readonly Story[] = [
       await page.getByRole("button", { name: "Delete" }).click();
       await page.getByRole("button", { name: "Delete the domain" }).click();
       await page.getByText("mail.nordkiosk.example is deleted.").waitFor();
-      await page.getByRole("link", { name: "nordkiosk.example" }).waitFor();
+      await page.getByRole("link", { name: "nordkiosk.example", exact: true }).waitFor();
     },
   },
   {
