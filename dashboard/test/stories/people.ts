@@ -237,7 +237,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
       await page.getByText("Your new password is set.").waitFor();
       await page.getByRole("button", { name: "Remove the passkey First passkey" }).click();
       await page.getByRole("button", { name: "Remove the passkey", exact: true }).click();
-      await page.getByText("lets nobody in any more").waitFor();
+      await page.getByText("“First passkey” lets nobody in any more.").waitFor();
       await close();
       assert.deepEqual(unexpected(complaints), []);
     },
