@@ -1,7 +1,7 @@
 // DKIM keys of customers' domains: making, publishing, rotating, ending them, and opening them for the signer. Face of
 // the feature. A key goes pending → active (once DNS shows it) → retiring (7 days) → deactivated. Not here: signing and
 // the form of records (mail/dkim), looking records up (domains).
-import { LRUCache } from "lru-cache";
+
 import * as domains from "../domains/domains.ts";
 import type { DkimKeys, DkimRecord, DkimVerdict, DnsRecord, DomainPorts, RecordCheck } from "../domains/types.ts";
 import { dkimRecord, generateDkimKey, loadSigningKey } from "../mail/dkim/key.ts";
@@ -9,6 +9,7 @@ import type { DkimAlgorithm, SigningKey } from "../mail/dkim/sign.ts";
 import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/database/db.ts";
 import { coalesceListsByOrg, type OrgKey } from "../platform/fair/coalesce.ts";
+import { createLru } from "../platform/fair/lru.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { SealedColumn } from "../platform/storage/sealed-columns.ts";
 import type { World } from "../platform/world.ts";
@@ -375,7 +376,7 @@ function untilForgotten(): Promise<void> {
 export function signingKeys(
   world: Pick<World, "db" | "clock" | "seal">,
 ): (orgId: string, domainId: string) => Promise<SigningKey[]> {
-  const kept = new LRUCache<string, Kept>({ max: DOMAINS_KEPT_MAX });
+  const kept = createLru<Kept>(DOMAINS_KEPT_MAX);
   const lookUp = coalesceListsByOrg<queries.SealedKey>({
     keys_max: 500,
     lanes: 2,

@@ -1,6 +1,6 @@
 // One attempt: signed with the secrets valid now, posted, judged. Any 2xx is success; nothing else is, redirects included.
 // What the receiver does is a value, never an exception. Not here: when, and what follows from it.
-import { LRUCache } from "lru-cache";
+import { createLru, type Lru } from "../platform/fair/lru.ts";
 import { failureText } from "../platform/net/safe-fetch.ts";
 import type { SealedColumn } from "../platform/storage/sealed-columns.ts";
 import type { World } from "../platform/world.ts";
@@ -91,7 +91,7 @@ function previousSecret(world: Pick<World, "clock" | "seal">, endpoint: Endpoint
 }
 
 const OPENED_MAX = 5_000;
-const opened = new WeakMap<World["seal"], LRUCache<string, string>>();
+const opened = new WeakMap<World["seal"], Lru<string>>();
 
 export const SEALED: readonly SealedColumn[] = ["secret", "previous_secret"].map((column) => ({
   ...{ table: "webhook", column, key: ["org_id", "id"] },
@@ -115,10 +115,10 @@ function openSecret(world: Pick<World, "seal">, endpoint: EndpointRow, sealed: B
   return secret;
 }
 
-function openedOf(seal: World["seal"]): LRUCache<string, string> {
+function openedOf(seal: World["seal"]): Lru<string> {
   let known = opened.get(seal);
   if (!known) {
-    known = new LRUCache({ max: OPENED_MAX });
+    known = createLru(OPENED_MAX);
     opened.set(seal, known);
   }
   return known;

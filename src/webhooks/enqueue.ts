@@ -1,9 +1,10 @@
 // From events to queued deliveries, inside the producer's own transaction: the outcome and its webhooks commit together.
 // One cheap select when nobody subscribes, else two or three statements for the whole batch. Events of organizations that
 // read them from the API are kept besides (stream/stream.ts). Not here: sending.
-import { LRUCache } from "lru-cache";
+
 import { compilePattern, type Pattern } from "../mail/glob-pattern.ts";
 import type { Tx } from "../platform/database/db.ts";
+import { createLru } from "../platform/fair/lru.ts";
 import type { World } from "../platform/world.ts";
 import { bodyOf } from "./event-body.ts";
 import * as queue from "./queue-queries.ts";
@@ -103,7 +104,7 @@ function takes(subscriber: queue.Subscriber, event: OutgoingEvent): boolean {
   return isChosen && acceptsRecipient(subscriber.match_pattern, event.recipient);
 }
 
-const patterns = new LRUCache<string, { pattern: Pattern | null }>({ max: PATTERNS_MAX });
+const patterns = createLru<{ pattern: Pattern | null }>(PATTERNS_MAX);
 
 /** Does an endpoint's `match_pattern` take this recipient? No pattern takes all. */
 function acceptsRecipient(pattern: string | null, recipient: string): boolean {

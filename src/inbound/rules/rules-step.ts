@@ -2,11 +2,11 @@
 // asked for each mail (many per round trip), so a change acts at once; compiled they are remembered by revision.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { LRUCache } from "lru-cache";
 import { domainOf } from "../../mail/address.ts";
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import { coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
+import { createLru, type Lru } from "../../platform/fair/lru.ts";
 import type { World } from "../../platform/world.ts";
 import { readMail } from "../process/findings.ts";
 import { summarizeAuth } from "../process/payload.ts";
@@ -35,7 +35,7 @@ type Kept = { revision: number; hit: RuleHit; compiled: Compiled };
 /** The step for customers' mail. */
 export function rulesStep(world: Pick<World, "db" | "clock" | "log">): RulesStep {
   const findVersions = versionFinder(world);
-  const kept = new LRUCache<string, Kept>({ max: COMPILED_MAX });
+  const kept = createLru<Kept>(COMPILED_MAX);
   return async (mail, spam) => {
     const { domain_id, alias_id } = mail.route;
     const isTest = mail.environment === "test";
@@ -86,7 +86,7 @@ function versionFinder(world: Pick<World, "db">) {
 /** In the order of `versions`; a rule deleted a moment ago is left out. */
 async function compiledRules(
   world: Pick<World, "db">,
-  kept: LRUCache<string, Kept>,
+  kept: Lru<Kept>,
   orgId: string,
   versions: readonly queries.RuleVersion[],
 ): Promise<Kept[]> {

@@ -1,7 +1,7 @@
 // A message that was refused for the address it came from gets one more try, from another address of its pool. Which ones
 // these are is remembered in memory: after a crash such a message may be refused once more, nothing else.
 
-import { LRUCache } from "lru-cache";
+import { createLru } from "../../platform/fair/lru.ts";
 import type { KnownSource, Sources } from "../pools/sources.ts";
 import { giveBackAttempts } from "../queue/ration.ts";
 import type { Counted, Job } from "../types.ts";
@@ -22,7 +22,7 @@ const REMEMBERED_MAX = 10_000;
 
 /** Nothing refused yet. */
 export function rememberRefused(sources: Pick<Sources, "sibling" | "today" | "grant" | "giveBack">): OtherSource {
-  const refused = new LRUCache<string, string>({ max: REMEMBERED_MAX });
+  const refused = createLru<string>(REMEMBERED_MAX);
   const keyOf = ({ message_id, position }: Job) => `${message_id}/${position}`;
   return {
     note(job, { id }) {

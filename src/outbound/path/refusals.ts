@@ -1,18 +1,18 @@
 // Domains whose policy no server of theirs met, by name and demand: their next messages need not try for a while.
 
-import { LRUCache } from "lru-cache";
+import { createLru, type Lru } from "../../platform/fair/lru.ts";
 import type { Plan } from "../route/tls-policy.ts";
 import type { Outcome } from "../types.ts";
 import type { Delivery } from "./links.ts";
 
-export type Refusals = LRUCache<string, { plan: Plan; outcome: Outcome; untilMs: number }>;
+export type Refusals = Lru<{ plan: Plan; outcome: Outcome; untilMs: number }>;
 
 const REFUSED_FOR_MS = 60_000;
 const REFUSALS_MAX = 1_000;
 
 /** Nothing refused yet. */
 export function createRefusals(): Refusals {
-  return new LRUCache({ max: REFUSALS_MAX });
+  return createLru(REFUSALS_MAX);
 }
 
 /** The answer that the delivery's domain gave a moment ago, while its plan is the same; null: it has to be tried. */

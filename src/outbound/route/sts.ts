@@ -1,9 +1,10 @@
 // Which MTA-STS policy holds for a recipient domain now (RFC 8461 §3, §5.1): DNS says whether there is a newer one, HTTPS
 // has it, the database remembers it until it expires. Whoever can block DNS or HTTPS for a while cannot make us forget.
 // Not here: reading the texts (mail/mta-sts.ts), what follows from a policy (tls-policy.ts).
-import { LRUCache } from "lru-cache";
+
 import { readStsPolicy, readStsRecord, STS_POLICY_BYTES_MAX, type StsMode } from "../../mail/mta-sts.ts";
 import { coalesce } from "../../platform/fair/coalesce.ts";
+import { createLru } from "../../platform/fair/lru.ts";
 import { type FetchResult, failureText } from "../../platform/net/safe-fetch.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./policy-queries.ts";
@@ -37,9 +38,7 @@ const SWEEP_ROWS_MAX = 5_000;
 
 /** A look-up of policies; how many at once, and to join those for one domain, is the caller's (routes.ts does both). */
 export function stsFinder(world: StsWorld): StsFinder {
-  const failures = new LRUCache<string, { id: string; trouble: StsTrouble; untilMs: number }>({
-    max: FAILURES_REMEMBERED_MAX,
-  });
+  const failures = createLru<{ id: string; trouble: StsTrouble; untilMs: number }>(FAILURES_REMEMBERED_MAX);
   const stored = coalesce<string, queries.StsRow>({
     keys_max: 500,
     lanes: 1,

@@ -5,8 +5,8 @@
 import { getServers } from "node:dns";
 import { domainToASCII } from "node:url";
 import ipaddr from "ipaddr.js";
-import { LRUCache } from "lru-cache";
 import { createFairPlaces } from "../fair/fair-gate.ts";
+import { createLru } from "../fair/lru.ts";
 import { askServer, type Outcome, parseServer, type Server } from "./dns-exchange.ts";
 import { type DnsRecord, type DnsType, type Message, type Mx, type Question, type Tlsa, TYPES } from "./dns-message.ts";
 
@@ -164,7 +164,7 @@ function cached(
   options: Pick<ResolverOptions, "cache_max" | "now">,
   load: (question: Question, who: string) => Promise<Looked>,
 ): (name: string | null, type: DnsType, how?: AskHow) => Promise<Answer<Value>> {
-  const kept = new LRUCache<string, Kept>({ max: Math.max(1, options.cache_max) });
+  const kept = createLru<Kept>(Math.max(1, options.cache_max));
   const underWay = new Map<string, Promise<Answer<Value>>>();
 
   function recall(key: string): Answer<Value> | null {

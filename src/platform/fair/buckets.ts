@@ -1,7 +1,7 @@
 // Token buckets by name: so many at once, so many a second after that. For limits of one process on what strangers ask;
 // limits of an organization are in accounts/rates.ts.
-import { LRUCache } from "lru-cache";
 
+import { createLru } from "./lru.ts";
 export type Buckets = {
   /** Takes one; answers 0, or the seconds until there is one again. */
   take(name: string, nowMs: number): number;
@@ -17,7 +17,7 @@ type Bucket = { tokens: number; at_ms: number };
  */
 export function createBuckets(limits: { per_s: number; burst: number; names_max: number }): Buckets {
   const { per_s, burst, names_max } = limits;
-  const buckets = new LRUCache<string, Bucket>({ max: names_max });
+  const buckets = createLru<Bucket>(names_max);
   const left = (name: string, nowMs: number): number => {
     const known = buckets.peek(name);
     // A clock that was set back takes nothing away.

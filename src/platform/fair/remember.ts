@@ -1,7 +1,8 @@
 // A memory for what was looked up: known for seconds (or an hour) by the monotonic clock, and what was read longest ago goes
 // when it is full. It asks nobody: joining the questions of the same moment is coalesce.ts.
-import { LRUCache } from "lru-cache";
+
 import type { Clock } from "../clock.ts";
+import { createLru } from "./lru.ts";
 
 export type Memory<V> = {
   /** Undefined when it is not known, or not any more. */
@@ -15,7 +16,7 @@ export function remember<V>(
   clock: Pick<Clock, "monotonic">,
   { for_ms, names_max }: { for_ms: number; names_max: number },
 ): Memory<V> {
-  const known = new LRUCache<string, { value: V; untilMs: number }>({ max: names_max });
+  const known = createLru<{ value: V; untilMs: number }>(names_max);
   return {
     get(name) {
       const entry = known.get(name);
