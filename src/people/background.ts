@@ -3,7 +3,7 @@ import { type RoundsWorld, startRounds, sweep } from "../platform/process/rounds
 import type { World } from "../platform/world.ts";
 import { purgeChallenges } from "./proof/passkey-queries.ts";
 import * as queries from "./queries.ts";
-import { sessionBounds } from "./sessions.ts";
+import { sessionBounds } from "./sign-in/sessions.ts";
 
 type Worker = Pick<World, "db" | "clock">;
 

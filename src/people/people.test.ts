@@ -4,7 +4,7 @@ import { Secret, TOTP } from "otpauth";
 import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
 import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
 import { makeResetLink, makeSetUpLink } from "./people.ts";
-import { tokenDigest } from "./sessions.ts";
+import { tokenDigest } from "./sign-in/sessions.ts";
 import { PERSON_ROLES } from "./types.ts";
 
 let api: TestApi;

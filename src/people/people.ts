@@ -6,17 +6,17 @@ import type { Account } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { isDangerous, requireRole } from "./members/roles.ts";
 import * as queries from "./queries.ts";
 import { readCookie, requireOwnPage } from "./requests.ts";
-import { isDangerous, requireRole } from "./roles.ts";
-import { findSession, provedUntil } from "./sessions.ts";
+import { findSession, provedUntil } from "./sign-in/sessions.ts";
 import type { PersonRole, PersonRow, Session } from "./types.ts";
 
 export { startPeopleWork } from "./background.ts";
-export { firstSetUpLink, makeResetLink, makeSetUpLink } from "./links.ts";
-export { describePeople } from "./list-people.ts";
+export { firstSetUpLink, makeResetLink, makeSetUpLink } from "./links/links.ts";
+export { showSetUpLink } from "./links/show-set-up-link.ts";
+export { describePeople } from "./members/list-people.ts";
 export { SEALED } from "./proof/second-factor.ts";
-export { showSetUpLink } from "./show-set-up-link.ts";
 
 type PeopleWorld = Pick<World, "db" | "clock" | "random" | "log" | "config">;
 

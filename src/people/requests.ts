@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import type { Site } from "./proof/passkeys.ts";
-import { SESSION_MS } from "./sessions.ts";
+import { SESSION_MS } from "./sign-in/sessions.ts";
 import type { Client } from "./types.ts";
 
 const COOKIE = "postern";

@@ -4,15 +4,15 @@ import type { Api } from "../http/http.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
 import { createBuckets } from "../platform/fair/buckets.ts";
 import { Refusal } from "../platform/refusal.ts";
-import { mountOperator } from "./operator-routes.ts";
-import { mountOrganizationPeople } from "./organization-routes.ts";
+import { mountOrganizationPeople } from "./members/organization-routes.ts";
+import { mountOperator } from "./operator/operator-routes.ts";
 import { proofNeeded } from "./people.ts";
-import { mountPerson } from "./person-routes.ts";
 import { mountOidc } from "./proof/oidc-routes.ts";
 import { mountPasskeys } from "./proof/passkey-routes.ts";
 import { readCookie, requireOwnPage } from "./requests.ts";
-import { mountSessions } from "./session-routes.ts";
-import { findSession, provedUntil } from "./sessions.ts";
+import { mountPerson } from "./sign-in/person-routes.ts";
+import { mountSessions } from "./sign-in/session-routes.ts";
+import { findSession, provedUntil } from "./sign-in/sessions.ts";
 import type { PeopleWorld, Session } from "./types.ts";
 
 declare module "fastify" {

@@ -1,7 +1,7 @@
 // Browsers of people for tests of a TestApi: they keep the cookie, and send what the dashboard's pages send.
 import assert from "node:assert/strict";
 import { makeSetUpLink } from "../../src/people/people.ts";
-import { tokenDigest } from "../../src/people/sessions.ts";
+import { tokenDigest } from "../../src/people/sign-in/sessions.ts";
 import type { Answer, TestApi } from "./api.ts";
 
 export const PASSWORD = "correct horse battery";

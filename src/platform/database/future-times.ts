@@ -11,7 +11,7 @@ const RETRY_S = 8 * HOUR_S;
 const STS_AGE_S = 31_557_600;
 /** Two thirds of the longest life that browsers take: 398 days. */
 const CERTIFICATE_S = 266 * DAY_S;
-/** The fullest bucket of tries to sign in: 100 of 10 seconds each (people/tries.ts). */
+/** The fullest bucket of tries to sign in: 100 of 10 seconds each (people/proof/tries.ts). */
 const SIGN_IN_S = 1_000;
 
 /** When something is to be done: it is due at once. */

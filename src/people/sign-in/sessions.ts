@@ -1,9 +1,9 @@
 // Sessions of people: a random token in a cookie, of which only the SHA-256 is kept. A session ends 12 hours after its last
 // use, and 30 days after it began. A new sign-in always gets a new token (no fixation).
 import { createHash } from "node:crypto";
-import type { World } from "../platform/world.ts";
-import * as queries from "./queries.ts";
-import type { Client, Session } from "./types.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "../queries.ts";
+import type { Client, Session } from "../types.ts";
 
 const TOKEN_BYTES = 32;
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;

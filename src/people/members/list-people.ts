@@ -1,7 +1,7 @@
 // The list that `postern people list` prints.
-import { organizationAccounts } from "../accounts/accounts.ts";
-import type { World } from "../platform/world.ts";
-import * as queries from "./queries.ts";
+import { organizationAccounts } from "../../accounts/accounts.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "../queries.ts";
 
 export type DescribedPerson = {
   id: string;

@@ -2,9 +2,9 @@
 // must be to count.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
-import { startOidcProvider, type TestProvider } from "../../test/support/oidc-provider.ts";
-import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
+import { type Answer, type TestApi, testApi } from "../../../test/support/api.ts";
+import { startOidcProvider, type TestProvider } from "../../../test/support/oidc-provider.ts";
+import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
 
 const CALLBACK = "https://api.postern.test/dashboard/api/oidc/callback";
 let provider: TestProvider;

@@ -1,10 +1,10 @@
 // Passkeys: set up, used, shown again, removed; and what must not be taken for one.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
-import { type Authenticator, authenticator } from "../../test/support/authenticator.ts";
-import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
-import { makeResetLink, makeSetUpLink } from "./people.ts";
+import { type Answer, type TestApi, testApi } from "../../../test/support/api.ts";
+import { type Authenticator, authenticator } from "../../../test/support/authenticator.ts";
+import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
+import { makeResetLink, makeSetUpLink } from "../people.ts";
 
 const ORIGIN = "https://api.postern.test";
 const PATH = "/dashboard/api/person/passkeys";

@@ -2,19 +2,19 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
-import { organizationAccounts } from "../accounts/accounts.ts";
-import { notePerson } from "../audit/audit.ts";
-import { AnswerOf, type Api, answers, Closed, IdParams, Named } from "../http/http.ts";
-import { isUuid } from "../platform/database/db.ts";
-import { notFound, Refusal } from "../platform/refusal.ts";
-import { readLink, useLink } from "./links.ts";
-import { mailNewSignIn, mailReset } from "./mails.ts";
-import { organizationsOf } from "./people.ts";
-import { listPasskeys } from "./proof/passkey-queries.ts";
-import { hasSecondFactor } from "./proof/second-factor.ts";
-import { countClientTry, countMail } from "./proof/tries.ts";
-import * as queries from "./queries.ts";
-import { clientOf, readCookie, requireTls, setCookie, siteOf } from "./requests.ts";
+import { organizationAccounts } from "../../accounts/accounts.ts";
+import { notePerson } from "../../audit/audit.ts";
+import { AnswerOf, type Api, answers, Closed, IdParams, Named } from "../../http/http.ts";
+import { isUuid } from "../../platform/database/db.ts";
+import { notFound, Refusal } from "../../platform/refusal.ts";
+import { readLink, useLink } from "../links/links.ts";
+import { mailNewSignIn, mailReset } from "../links/mails.ts";
+import { organizationsOf } from "../people.ts";
+import { listPasskeys } from "../proof/passkey-queries.ts";
+import { hasSecondFactor } from "../proof/second-factor.ts";
+import { countClientTry, countMail } from "../proof/tries.ts";
+import * as queries from "../queries.ts";
+import { clientOf, readCookie, requireTls, setCookie, siteOf } from "../requests.ts";
 import {
   Code,
   Email,
@@ -25,10 +25,10 @@ import {
   Password,
   SessionShown,
   Token,
-} from "./schemas.ts";
+} from "../schemas.ts";
+import type { PeopleWorld, Session } from "../types.ts";
 import { findSession, provedUntil, sessionBounds, startSession, tokenDigest } from "./sessions.ts";
 import { proveAgain, signIn } from "./sign-in.ts";
-import type { PeopleWorld, Session } from "./types.ts";
 
 const tags = ["Sign-in"];
 const OPEN = { needs: "nobody" } as const;

@@ -3,17 +3,17 @@
 
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
-import { notePerson } from "../audit/audit.ts";
-import { AnswerOf, type Api, answers, Closed, Deleted, Named, Nullable } from "../http/http.ts";
-import { isUuid } from "../platform/database/db.ts";
-import { notFound, Refusal } from "../platform/refusal.ts";
-import { invite } from "./links.ts";
-import { mailInvitation } from "./mails.ts";
+import { notePerson } from "../../audit/audit.ts";
+import { AnswerOf, type Api, answers, Closed, Deleted, Named, Nullable } from "../../http/http.ts";
+import { isUuid } from "../../platform/database/db.ts";
+import { notFound, Refusal } from "../../platform/refusal.ts";
+import { invite } from "../links/links.ts";
+import { mailInvitation } from "../links/mails.ts";
+import { countMail } from "../proof/tries.ts";
+import * as queries from "../queries.ts";
+import { Email, Invitation, Member, Role } from "../schemas.ts";
+import type { PeopleWorld } from "../types.ts";
 import { changeMember, listMembers, removeMember } from "./members.ts";
-import { countMail } from "./proof/tries.ts";
-import * as queries from "./queries.ts";
-import { Email, Invitation, Member, Role } from "./schemas.ts";
-import type { PeopleWorld } from "./types.ts";
 
 const tags = ["People"];
 const PROVED = { dangerous: true } as const;

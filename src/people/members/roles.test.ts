@@ -2,11 +2,11 @@
 // operation itself, whatever that says of a body that is empty or an id that there is none of.
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { operationsOf, readDescription } from "../../test/api/operations.ts";
-import { type TestApi, testApi } from "../../test/support/api.ts";
-import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
+import { operationsOf, readDescription } from "../../../test/api/operations.ts";
+import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
+import { PERSON_ROLES, type PersonRole } from "../types.ts";
 import { requireRole } from "./roles.ts";
-import { PERSON_ROLES, type PersonRole } from "./types.ts";
 
 const NO_ID = "01900000-0000-7000-8000-000000000000";
 /** All that a viewer is refused of what is asked by GET, and granted of what is asked by POST. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
-import { type TestApi, testApi } from "../../test/support/api.ts";
-import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
+import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
 
 const ALL = "/dashboard/api/operator/organizations";
 let api: TestApi;

@@ -1,15 +1,15 @@
 // Links that are good for once: the first person sets the installation up, others are invited, a lost password is set anew. The token
 // stands behind the #, which browsers send to nobody; only its SHA-256 is kept.
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
-import { isDuplicate, type Tx } from "../platform/database/db.ts";
-import { invalid, Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import { dropPasskeys } from "./proof/passkey-queries.ts";
-import { keepPasskey, type NewPasskey, offerPasskey, readNewPasskey, type Site } from "./proof/passkeys.ts";
-import { hashPassword, judgePassword } from "./proof/passwords.ts";
-import * as queries from "./queries.ts";
-import { newToken, tokenDigest } from "./sessions.ts";
-import type { LinkKind, PersonRole, PersonRow } from "./types.ts";
+import { isDuplicate, type Tx } from "../../platform/database/db.ts";
+import { invalid, Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import { dropPasskeys } from "../proof/passkey-queries.ts";
+import { keepPasskey, type NewPasskey, offerPasskey, readNewPasskey, type Site } from "../proof/passkeys.ts";
+import { hashPassword, judgePassword } from "../proof/passwords.ts";
+import * as queries from "../queries.ts";
+import { newToken, tokenDigest } from "../sign-in/sessions.ts";
+import type { LinkKind, PersonRole, PersonRow } from "../types.ts";
 
 const DAY_MS = 86_400_000;
 const VALID_MS: Record<LinkKind, number> = { set_up: DAY_MS, reset: DAY_MS, invitation: 7 * DAY_MS };

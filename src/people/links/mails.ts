@@ -1,10 +1,10 @@
 // The mails that people get of Postern itself: invitations, resets, a new sign-in. They leave where the service's own domain is ready;
 // where it is not, links are shown to be handed on, and nobody gets a mail about a sign-in.
-import { organizationAccounts } from "../accounts/accounts.ts";
-import type { World } from "../platform/world.ts";
+import { organizationAccounts } from "../../accounts/accounts.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "../queries.ts";
+import type { Client, Mailer, PersonRow } from "../types.ts";
 import { makeResetLink } from "./links.ts";
-import * as queries from "./queries.ts";
-import type { Client, Mailer, PersonRow } from "./types.ts";
 
 type MailWorld = Pick<World, "db" | "clock" | "random" | "config" | "log"> & { mailer: Mailer };
 type Invited = { org_id: string; email: string; role: string; link: string; by: Pick<PersonRow, "name" | "email"> };

@@ -1,12 +1,12 @@
 // What operators settle: every organization's plan, state and limits, and with them the review of new ones. The organization's own
 // audit log shows each change.
 import { Type } from "typebox";
-import { changeOrganization, listOrganizations } from "../accounts/accounts.ts";
-import { notePerson } from "../audit/audit.ts";
-import { AnswerOf, type Api, answers, Closed, Id, Named, Nullable, OneOf, Time } from "../http/http.ts";
-import { isUuid } from "../platform/database/db.ts";
-import { notFound } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
+import { changeOrganization, listOrganizations } from "../../accounts/accounts.ts";
+import { notePerson } from "../../audit/audit.ts";
+import { AnswerOf, type Api, answers, Closed, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
+import { isUuid } from "../../platform/database/db.ts";
+import { notFound } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
 
 const tags = ["Operator"];
 const OPERATOR = { needs: "operator" } as const;

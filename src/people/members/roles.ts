@@ -1,7 +1,7 @@
 // What each role may do with the operations of /v1. Deliberately a rule, not a list: a new operation that reads is for everybody, one
 // that changes is for developers, admins and owners. The exceptions are named.
-import { Refusal } from "../platform/refusal.ts";
-import type { PersonRole } from "./types.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import type { PersonRole } from "../types.ts";
 
 /** Bodies and files of messages, and all that is kept of one person. */
 const BODIES = new Set([

@@ -1,10 +1,10 @@
 // Who belongs to an organization, and with which role. There is always an owner.
 
-import { isUuid, type Tx } from "../platform/database/db.ts";
-import { notFound, Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import * as queries from "./queries.ts";
-import type { PersonRole } from "./types.ts";
+import { isUuid, type Tx } from "../../platform/database/db.ts";
+import { notFound, Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import * as queries from "../queries.ts";
+import type { PersonRole } from "../types.ts";
 
 type MemberWorld = Pick<World, "db">;
 

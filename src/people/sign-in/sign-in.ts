@@ -1,12 +1,12 @@
 // Signing in with an address and a password, and showing the password again before what is dangerous. An address that nobody has
 // gets the same answer, after the same work.
-import { Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import { isPassword } from "./proof/passwords.ts";
-import { hasSecondFactor, takeCode } from "./proof/second-factor.ts";
-import { countTry, forgetTries } from "./proof/tries.ts";
-import * as queries from "./queries.ts";
-import type { PersonRow, Session } from "./types.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import { isPassword } from "../proof/passwords.ts";
+import { hasSecondFactor, takeCode } from "../proof/second-factor.ts";
+import { countTry, forgetTries } from "../proof/tries.ts";
+import * as queries from "../queries.ts";
+import type { PersonRow, Session } from "../types.ts";
 
 type SignInWorld = Pick<World, "db" | "clock" | "random" | "seal">;
 type Proof = { password: string; code?: string };

@@ -1,14 +1,14 @@
 // What people change of themselves: name, password, second factor.
 import { Type } from "typebox";
-import { type Api, answers, Closed, Named } from "../http/http.ts";
-import type { World } from "../platform/world.ts";
-import { checkName } from "./links.ts";
-import { hashPassword, judgePassword } from "./proof/passwords.ts";
-import { confirmTotp, offerTotp, removeTotp } from "./proof/second-factor.ts";
-import * as queries from "./queries.ts";
-import { Password, SessionShown } from "./schemas.ts";
+import { type Api, answers, Closed, Named } from "../../http/http.ts";
+import type { World } from "../../platform/world.ts";
+import { checkName } from "../links/links.ts";
+import { hashPassword, judgePassword } from "../proof/passwords.ts";
+import { confirmTotp, offerTotp, removeTotp } from "../proof/second-factor.ts";
+import * as queries from "../queries.ts";
+import { Password, SessionShown } from "../schemas.ts";
+import type { Session } from "../types.ts";
 import { shown } from "./session-routes.ts";
-import type { Session } from "./types.ts";
 
 const tags = ["Person"];
 const PROVED = { dangerous: true } as const;
