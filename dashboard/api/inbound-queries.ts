@@ -4,12 +4,13 @@ import type { AliasFilters, InboundFilters } from "../lib/inbound-filters.ts";
 import { take, v1 } from "./client.ts";
 import { LIVE_MS, PAGE_ROWS } from "./queries.ts";
 
-export function inboundEmails({ live, ...filters }: InboundFilters) {
+/** `everyMs`: how often it is read again (lib/live.ts). */
+export function inboundEmails({ live: _live, ...filters }: InboundFilters, everyMs: number | false = false) {
   return queryOptions({
     queryKey: ["inbound", filters],
     queryFn: ({ signal }) =>
       take(v1.GET("/v1/inbound-emails", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
-    refetchInterval: live ? LIVE_MS : false,
+    refetchInterval: everyMs,
     placeholderData: (before) => before,
   });
 }

@@ -13,12 +13,13 @@ export const domains = queryOptions({
   staleTime: 30_000,
 });
 
-export function emails({ live, ...filters }: EmailFilters) {
+/** `everyMs`: how often it is read again (lib/live.ts). */
+export function emails({ live: _live, ...filters }: EmailFilters, everyMs: number | false) {
   return queryOptions({
     queryKey: ["emails", filters],
     queryFn: ({ signal }) =>
       take(v1.GET("/v1/emails", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
-    refetchInterval: live ? LIVE_MS : false,
+    refetchInterval: everyMs,
     placeholderData: (before) => before,
   });
 }
@@ -26,20 +27,19 @@ export function emails({ live, ...filters }: EmailFilters) {
 /** States in which something may still happen. */
 const MOVING = new Set(["scheduled", "queued", "sending", "deferred"]);
 
-export function email(id: string) {
+export function email(id: string, everyMs: number | false) {
   return queryOptions({
     queryKey: ["email", id],
     queryFn: ({ signal }) => take(v1.GET("/v1/emails/{id}", { params: { path: { id } }, signal })),
-    refetchInterval: ({ state }) => (MOVING.has(state.data?.email.status ?? "") ? LIVE_MS : false),
+    refetchInterval: ({ state }) => (MOVING.has(state.data?.email.status ?? "") ? everyMs : false),
   });
 }
 
-/** `isMoving` reads them again while the e-mail is on its way. */
-export function emailEvents(id: string, isMoving: boolean) {
+export function emailEvents(id: string, everyMs: number | false) {
   return queryOptions({
     queryKey: ["email", id, "events"],
     queryFn: ({ signal }) => take(v1.GET("/v1/emails/{id}/events", { params: { path: { id } }, signal })),
-    refetchInterval: isMoving ? LIVE_MS : false,
+    refetchInterval: everyMs,
   });
 }
 

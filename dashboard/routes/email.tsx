@@ -1,14 +1,16 @@
 // One e-mail: what became of it for each recipient and why, its timeline, its content, and what can be done with it.
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client.ts";
 import { email, emailEvents, isMoving } from "../api/queries.ts";
 import { EmailActs } from "../forms/email-acts.tsx";
+import { type Heard, type LiveState, readsEvery, SENT_EVENTS, useLive } from "../lib/live.ts";
 import { toneOfEmail, wordOf } from "../lib/states.ts";
 import { saySize } from "../lib/times.ts";
 import { MailContent } from "../mail/content.tsx";
 import { Timeline } from "../mail/timeline.tsx";
 import { WhyPanel } from "../mail/why-panel.tsx";
+import { LiveMark } from "../ui/live-switch.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
@@ -26,7 +28,8 @@ const crumb = (
 
 export function OneEmail() {
   const { id } = route.useParams();
-  const query = useQuery(email(id));
+  const live = useFollowed(id);
+  const query = useQuery(email(id, readsEvery(live)));
   const found = query.data?.email;
   return (
     <>
@@ -37,7 +40,7 @@ export function OneEmail() {
         acts={found && <EmailActs email={found} />}
       />
       {found ? (
-        <Found email={found} />
+        <Found email={found} live={live} />
       ) : (
         <div className="panel">
           <Loaded of={query}>{() => null}</Loaded>
@@ -47,8 +50,22 @@ export function OneEmail() {
   );
 }
 
-function Found({ email: found }: { email: Schemas["Email"] }) {
-  const events = useQuery(emailEvents(found.id, isMoving(found.status)));
+/** What happens to it is read as soon as it has happened: its content stays. */
+function useFollowed(id: string): LiveState {
+  const queries = useQueryClient();
+  const heard: Heard = (events) => {
+    if (events !== null && !events.some(({ body }) => body.includes(id))) return;
+    for (const queryKey of [
+      ["email", id],
+      ["email", id, "events"],
+    ])
+      void queries.invalidateQueries({ queryKey, exact: true });
+  };
+  return useLive({ on: true, types: SENT_EVENTS, heard });
+}
+
+function Found({ email: found, live }: { email: Schemas["Email"]; live: LiveState }) {
+  const events = useQuery(emailEvents(found.id, isMoving(found.status) && readsEvery(live)));
   const known = events.data?.events ?? [];
   const explained = found.recipients.slice(0, EXPLAINED_MAX);
   return (
@@ -64,9 +81,10 @@ function Found({ email: found }: { email: Schemas["Email"] }) {
           />
         ))}
         <section className="panel" aria-labelledby="timeline">
-          <h2 id="timeline" className="px-[18px] pt-4 pb-2">
-            Timeline
-          </h2>
+          <div className="flex items-center justify-between pt-3 pr-2.5 pb-1 pl-[18px]">
+            <h2 id="timeline">Timeline</h2>
+            <LiveMark state={live} readAtMs={events.dataUpdatedAt} />
+          </div>
           <Loaded of={events} rows={3}>
             {(answer) => <Timeline email={found} events={answer.events} />}
           </Loaded>

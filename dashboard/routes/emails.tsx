@@ -1,10 +1,11 @@
 // The list of sent e-mails: every filter of the API in the page's address, pages by cursor, live when asked.
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client.ts";
 import { emails, PAGE_ROWS } from "../api/queries.ts";
 import { EmailFilterBar } from "../forms/email-filter-bar.tsx";
 import { type EmailFilters, isNarrowed } from "../lib/email-filters.ts";
+import { readsEvery, SENT_EVENTS, useLive } from "../lib/live.ts";
 import { useNow } from "../lib/now.ts";
 import { toneOfEmail, wordOf } from "../lib/states.ts";
 import { sayDuration, sayShortly } from "../lib/times.ts";
@@ -21,7 +22,13 @@ type Email = Schemas["Email"];
 export function Emails() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useQuery(emails(filters));
+  const queries = useQueryClient();
+  const live = useLive({
+    on: filters.live === true,
+    types: SENT_EVENTS,
+    heard: () => void queries.invalidateQueries({ queryKey: ["emails"] }),
+  });
+  const list = useQuery(emails(filters, readsEvery(live)));
   const change = (changed: Partial<EmailFilters>) =>
     void navigate({ search: (before) => ({ ...before, after: undefined, ...changed }), replace: true });
   return (
@@ -29,7 +36,11 @@ export function Emails() {
       <PageHead
         title="E-mails"
         beside={
-          <LiveSwitch on={filters.live === true} flip={() => change({ live: filters.live ? undefined : true })} />
+          <LiveSwitch
+            state={live}
+            readAtMs={list.dataUpdatedAt}
+            flip={() => change({ live: filters.live ? undefined : true })}
+          />
         }
       />
       <EmailFilterBar filters={filters} change={change} clear={() => void navigate({ search: {} })} />

@@ -1,11 +1,12 @@
 // The list of received mail: every filter in the page's address, pages by cursor, live when asked.
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../../api/client.ts";
 import { inboundEmails } from "../../api/inbound-queries.ts";
 import { PAGE_ROWS } from "../../api/queries.ts";
 import { InboundFilterBar } from "../../forms/inbound/inbound-filter-bar.tsx";
 import type { InboundFilters } from "../../lib/inbound-filters.ts";
+import { RECEIVED_EVENTS, readsEvery, useLive } from "../../lib/live.ts";
 import { toneOfInbound, wordOf } from "../../lib/states.ts";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { LiveSwitch } from "../../ui/live-switch.tsx";
@@ -20,7 +21,13 @@ const route = getRouteApi("/inbound");
 export function Inbound() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useQuery(inboundEmails(filters));
+  const queries = useQueryClient();
+  const live = useLive({
+    on: filters.live === true,
+    types: RECEIVED_EVENTS,
+    heard: () => void queries.invalidateQueries({ queryKey: ["inbound"] }),
+  });
+  const list = useQuery(inboundEmails(filters, readsEvery(live)));
   const change = (changed: Partial<InboundFilters>) =>
     void navigate({ search: (before) => ({ ...before, after: undefined, ...changed }), replace: true });
   return (
@@ -28,7 +35,11 @@ export function Inbound() {
       <PageHead
         title="Inbound"
         beside={
-          <LiveSwitch on={filters.live === true} flip={() => change({ live: filters.live ? undefined : true })} />
+          <LiveSwitch
+            state={live}
+            readAtMs={list.dataUpdatedAt}
+            flip={() => change({ live: filters.live ? undefined : true })}
+          />
         }
       />
       <InboundNav />

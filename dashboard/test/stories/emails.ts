@@ -119,6 +119,65 @@ export const EMAIL_STORIES: readonly Story[] = [
     expected: /Content Security Policy|sandboxed|(?:evil|track)\.example/,
   },
   {
+    name: "an e-mail is delivered while one looks: its page and its timeline say so by an event, without being loaded again",
+    async play({ scene }, page) {
+      scene.sink.onMessage(({ to }) =>
+        to.includes("later@posteo.example") ? { code: 554, text: "5.7.1 Not before noon" } : null,
+      );
+      const { body } = await scene.ask("POST", "/v1/send", {
+        from: "billing@nordkiosk.example",
+        to: ["later@posteo.example"],
+        subject: "Delivered while you look",
+        text_body: "x",
+      });
+      const id = String(body.id);
+      await page.goto(`/emails/${id}`);
+      await page.locator(".live[data-state=live]").waitFor();
+      await page.getByText("Not before noon").first().waitFor();
+      await page.evaluate("window.stays = true");
+      const heard: string[] = [];
+      page.on("response", async (answer) => {
+        if (answer.url().includes("/v1/events")) heard.push(await answer.text().catch(() => ""));
+      });
+      scene.sink.onMessage(() => null);
+      assert.equal((await scene.ask("POST", `/v1/emails/${id}/retry`)).status, 200);
+      await page.getByText("has accepted the message").waitFor();
+      await page.getByRole("region", { name: "Timeline" }).getByText("Delivered").waitFor();
+      assert.ok(heard.some((text) => text.includes("email.delivered") && text.includes(id)));
+      assert.equal(await page.evaluate("window.stays"), true);
+    },
+  },
+  {
+    name: "a live list rests while it is hidden, says when it is cut off, and catches up with what it missed",
+    async play({ scene }, page) {
+      const send = (subject: string) =>
+        scene.ask("POST", "/v1/send", {
+          ...{ from: "billing@nordkiosk.example", to: ["late@posteo.example"], subject, text_body: "x" },
+        });
+      const asked = { events: 0 };
+      page.on("request", (request) => {
+        if (request.url().includes("/v1/events") || request.url().includes("/v1/emails")) asked.events += 1;
+      });
+      await page.goto("/emails?live=true");
+      await page.locator(".live[data-state=live]").waitFor();
+      await page.getByText(/read \d+ s ago/).waitFor();
+      await page.evaluate(hide, true);
+      await page.locator(".live[data-state=paused]").waitFor();
+      const before = asked.events;
+      assert.equal((await send("Sent while hidden")).status, 202);
+      assert.equal(asked.events, before);
+      await page.evaluate(hide, false);
+      await page.getByRole("cell", { name: "Sent while hidden" }).last().waitFor();
+      await page.context().setOffline(true);
+      await page.getByRole("button", { name: "Connecting again" }).waitFor();
+      assert.equal((await send("Sent while cut off")).status, 202);
+      await page.context().setOffline(false);
+      await page.locator(".live[data-state=live]").waitFor();
+      await page.getByRole("cell", { name: "Sent while cut off" }).last().waitFor();
+    },
+    expected: /INTERNET_DISCONNECTED/,
+  },
+  {
     name: "a live list shows an e-mail that is sent while one looks",
     async play({ scene }, page) {
       await page.goto("/emails");
@@ -138,6 +197,14 @@ export const EMAIL_STORIES: readonly Story[] = [
 
 function rows(page: Page): Promise<number> {
   return page.locator("tbody tr").count();
+}
+
+/** In the page: the tab is hidden, or shown again. */
+function hide(isHidden: boolean): void {
+  const page = (globalThis as unknown as { document: EventTarget }).document;
+  Object.defineProperty(page, "hidden", { configurable: true, get: () => isHidden });
+  Object.defineProperty(page, "visibilityState", { configurable: true, get: () => (isHidden ? "hidden" : "visible") });
+  page.dispatchEvent(new Event("visibilitychange"));
 }
 
 const UNSTRIPPED =
