@@ -10,6 +10,11 @@ const { alias, reverse, simulate, activity, close } = await startMaskedSimulatio
 after(close);
 
 const fromHome = { from: D2, envelope: D2, ip: "198.51.100.8" };
+/** With a subject of its own. */
+const titled = (subject: string, head: string, text: string, from = D) => ({
+  from,
+  raw: Buffer.from(`From: ${from}\r\nSubject: ${subject}\r\n${head}\r\n${text}\r\n`),
+});
 const field = (raw: string, name: string) =>
   new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)\\r$`, "m").exec(raw)?.[1]?.replace(/\r\n[ \t]/g, " ");
 
@@ -49,6 +54,87 @@ test("an answer to all that names the alias's other mailbox, or the author's tag
     );
     assert.doesNotMatch(messages[0]?.raw ?? "", /berta|^Cc:|home\.example/im, other);
   }
+});
+
+test("two aliases of one mailbox never stand in each other's mail", async () => {
+  const [a, b] = [await alias({ display_name: "Anna" }), await alias()];
+  const [local = ""] = b.full.split("@");
+  const r = await reverse(a.id, "other@contact.example");
+  const b64 = "MIME-Version: 1.0\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n";
+  const quoted = `An: ${b.full}\r\n\r\n> ${b.full.toUpperCase()}\r\n> ${local} at ${b.domain}`;
+  const cases: [string, string][] = [
+    ["Content-Type: text/plain\r\n", `Von: Shop\r\n${quoted}`],
+    [
+      "Content-Type: text/html\r\n",
+      `<b>An:</b> ${local.slice(0, 4)}<wbr>${local.slice(4)}&#64;${b.domain}<br>` +
+        `<a href="mailto:${local}%40${b.domain}">x</a> ${a.full}`,
+    ],
+    [b64, Buffer.from(quoted).toString("base64")],
+  ];
+  for (const [head, text] of cases) {
+    const reply = await simulate({ to: r, ...titled(`for ${b.full}`, `To: ${r}\r\n${head}`, text) });
+    assert.equal(reply.messages.length, 1);
+    const { raw, mail } = reply.messages[0];
+    assert.ok(!`${raw}${mail.subject}${mail.text}${mail.html}`.toLowerCase().includes(local), raw);
+    assert.ok(`${mail.text ?? ""}${mail.html ?? ""}`.includes(a.full), raw);
+  }
+  // The owner's answer to all names it: it has the mail by itself.
+  const copy = await simulate({ to: r, head: `To: ${r}\r\nCc: ${b.full}\r\n` });
+  assert.deepEqual([copy.messages.length, copy.messages[0]?.raw.includes(local)], [1, false]);
+  // Somebody else's alias is nobody's secret.
+  const foreign = await alias({ forward_to: ["other@home.example"] });
+  const reply = await simulate({ to: r, text: `write to ${foreign.full}` });
+  assert.match(reply.messages[0]?.raw ?? "", new RegExp(foreign.full));
+});
+
+test("who named both aliases of a mailbox gets both back, and nobody else learns of them", async () => {
+  const [a, b] = [await alias({ display_name: "Anna" }), await alias()];
+  const text = `to ${a.full} and ${b.full}\r\n${b.full.replace("@", " (at) ")} ${b.full.toUpperCase()}`;
+  const head = `To: ${a.full}\r\nCc: ${b.full}\r\n`;
+  const { messages, reports } = await simulate({ to: a.full, ...titled(`of ${b.full}`, head, text, C) });
+  const [forward] = messages;
+  // It is no mailbox: nothing to warn of.
+  assert.deepEqual(reports, []);
+  assert.ok(!forward.raw.includes(b.address), forward.raw);
+  const tokens = forward.mail.text.replaceAll(a.full, "").match(/r\.[a-z2-7]{26}(?:\+[a-z2-7]+)?@/g) ?? [];
+  assert.equal(tokens.length, 3, forward.mail.text);
+  const r = forward.mail.from.address;
+  const [cc] = forward.mail.cc;
+  const body = forward.mail.text.trimEnd().replace(/^|(?<=\n)/g, "> ");
+  const subject = `Re: ${forward.mail.subject}`;
+  const answer = await simulate({ to: r, ...titled(subject, `To: ${r}\r\nCc: ${cc.address}\r\n`, body) });
+  assert.equal(field(answer.messages[0]?.raw ?? "", "Cc"), b.full);
+  assert.equal(field(answer.messages[0]?.raw ?? "", "Subject"), `Re: of ${b.full}`);
+  assert.equal(answer.messages[0]?.mail.text.trimEnd(), text.replaceAll("\r\n", "\n").replace(/^/gm, "> "));
+  // The same quote to somebody who named only one.
+  const other = await reverse(a.id, "other@contact.example");
+  for (const spelled of [body, `${body}\r\n${tokens[0]}${a.domain}`]) {
+    const leaving = await simulate({ to: other, ...titled(subject, `To: ${other}\r\n`, spelled) });
+    const raw: string = leaving.messages[0]?.raw ?? "";
+    assert.ok(raw !== "" && !raw.toLowerCase().includes(b.address) && !/r\.[a-z2-7]{26}/.test(raw), raw);
+  }
+  // Nor is Cc to it told.
+  const both = await simulate({ to: other, head: `To: ${other}\r\nCc: ${cc.address}\r\n` });
+  assert.ok(!both.messages[0]?.raw.includes(b.address), both.messages[0]?.raw);
+});
+
+test("of two lists of guesses, the one with the owner's other alias comes back no other than the one without", async () => {
+  const [a, b] = [await alias(), await alias()];
+  const back = async (guess: string) => {
+    const list = (at: string) =>
+      [`x1${guess}`, guess, guess.toUpperCase()].map((one) => one.replace("@", at)).join(" ");
+    const text = `<p>${list("@")}</p><p title="${guess}">${list("&#64;")}</p><i hidden>${list("<b></b>@")}</i>`;
+    const html = "MIME-Version: 1.0\r\nContent-Type: text/html\r\n";
+    const { messages } = await simulate({ from: C, to: a.full, head: html, text });
+    const { html: quoted, from } = messages[0].mail;
+    const answer = await simulate({ to: from.address, head: html, text: `<p>${b.full}</p><blockquote>${quoted}` });
+    assert.equal(answer.messages.length, 1);
+    assert.ok(answer.messages[0].mail.html.startsWith(`<p>${a.full}</p>`));
+    return answer.messages[0].mail.html
+      .replaceAll(guess.split("@")[0], "…")
+      .replaceAll(guess.split("@")[0]?.toUpperCase(), "…");
+  };
+  assert.equal(await back(b.full), await back(`${"z".repeat(b.address.length)}@${b.domain}`));
 });
 
 test("the words for a mailbox that is a contact, too, are undone, whatever the owner may show", async () => {

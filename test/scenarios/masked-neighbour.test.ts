@@ -125,3 +125,12 @@ test("on the free plan limits may be lowered only", async () => {
   assert.deepEqual([more.status, more.body.code, more.body.field], [403, "plan_limit_reached", "replies_person_hour"]);
   assert.equal((await put({ replies_person_hour: 5 })).status, 200);
 });
+
+test("a reply that is too large is refused in session, so that its author learns of it at once", async () => {
+  const a = await s.alias();
+  const r = await contactOf(a.id);
+  const text = `${"y".repeat(76)}\r\n`.repeat(480_000);
+  const answer = await s.send({ from: D, to: r, content: letter(D, r, "", text), ip: IP_D });
+  assert.match(`${answer.code} ${answer.text}`, /^552 .*5\.3\.4 the message is larger than/s);
+  assert.deepEqual(s.sink.messages, []);
+});

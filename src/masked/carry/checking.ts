@@ -8,7 +8,7 @@ import { requireAlias } from "../addresses/aliases.ts";
 import { writersOf } from "../arrive/arrival.ts";
 import { usable } from "../arrive/correspondents.ts";
 import { canonicalAddress, mayReply } from "../arrive/sender-proof.ts";
-import { type AliasContext, contextFinder } from "../lookups.ts";
+import { type AliasContext, addressFinder, contextFinder } from "../lookups.ts";
 import { automaticKind } from "../rewrite/automatic-reply.ts";
 import type { Change } from "../rewrite/changes.ts";
 import { maskedWord, type ToldLeak } from "../rewrite/tell-leaks.ts";
@@ -16,6 +16,7 @@ import type { Who } from "../types.ts";
 import type * as carry from "./carry.ts";
 import { contactsBehind } from "./quoted-people.ts";
 import { composeReply } from "./replying.ts";
+import { siblingFinder } from "./siblings.ts";
 
 export const OUTCOMES = ["sent", "held", "refused"] as const;
 
@@ -52,7 +53,8 @@ export async function checkReply(
   await world.db.asOrg(who.org_id, (tx) => requireAlias(tx, who, id));
   const bytes = decodeBase64(raw_base64);
   if (bytes === null) throw invalid("raw_base64", "the 'raw_base64' field is not base64");
-  const context = await contextFinder(world)(who.org_id, id);
+  const find = contextFinder(world);
+  const context = await find(who.org_id, id);
   if (!context) throw notFound("masked alias");
   const read = await parser.parse(bytes);
   if (read.kind === "failed") return refused("unreadable");
@@ -66,6 +68,7 @@ export async function checkReply(
     ...{ context, parsed, bytes, contact_id: contact.id },
     author: canonicalAddress(parsed.from[0]?.email ?? ""),
     origin: { remote_ip: null, helo: "" },
+    findSiblings: siblingFinder(world, addressFinder(world), find),
     write: (order) => parser.buildReply(bytes, order),
   });
   if ("refusal" in composed) return refused(composed.refusal.kind);

@@ -16,6 +16,7 @@ import { windowCounter } from "../arrive/windows.ts";
 import { addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
 import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
 import { mailtoToLeave } from "../rewrite/forward.ts";
+import { NAMED_MAX } from "../rewrite/named-addresses.ts";
 import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
 import { personDigest, tokenDigest } from "../rewrite/sent-content.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
@@ -28,6 +29,7 @@ import * as carry from "./carry.ts";
 import { isLoop, loopMark } from "./loops.ts";
 import { probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
 import { plainName, shownName, UNPROVEN } from "./shown-name.ts";
+import { type FindSiblings, siblingFinder } from "./siblings.ts";
 import { stopIn, stopLinks } from "./stopping.ts";
 import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
@@ -46,9 +48,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
   ports: carry.CarryPorts,
   judging: Judging<M, R, F>,
 ) {
-  const find = contextFinder(world);
-  const findAddress = addressFinder(world);
-  const findContact = contactFinder(world);
+  const { find, findAddress, findContact, findSiblings } = findersOf(world);
   const isWithin = windowCounter(world);
   return async (mail: M) => {
     const context = await carry.loadContext(find, mail);
@@ -102,13 +102,23 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     const mailboxes = destinations.map(({ email }) => email);
     const given = { parsed, bytes, envelope_from: envelope.from, mailboxes: isProven ? mailboxes : [] };
     const named = correspondents(alias, given);
-    const people = await introduce(world, findContact, alias, { ...named, mailboxes: isProven ? [] : mailboxes });
+    const addresses = everybody(named).map(({ email }) => email);
+    const hidden = isProven ? [] : [...mailboxes, ...(await findSiblings(context, addresses))];
+    const people = await introduce(world, findContact, alias, { ...named, mailboxes: hidden });
     if (people.author.blocked) return stop("contact_blocked", "block");
     if (asked !== null) people.from = { ...people.from, name: `${UNPROVEN} ${people.from.name ?? ""}`.trim() };
     const authentication = isProven ? null : (verdicts.header ?? null);
-    const building = { bytes, parsed, mail, people, mailboxes, isOwn: isProven, authentication };
-    return (await forwardAll(world, ports, { alias, building, ready, about, findContact })) ?? hold("too_complex");
+    const building = { bytes, parsed, mail, people, mailboxes, hidden, isOwn: isProven, authentication };
+    const going = { alias, building, ready, about, findContact, findSiblings: findSiblings.bind(null, context) };
+    return (await forwardAll(world, ports, going)) ?? hold("too_complex");
   };
+}
+
+function findersOf(world: carry.CarryWorld) {
+  const find = contextFinder(world);
+  const findAddress = addressFinder(world);
+  const findSiblings = siblingFinder(world, findAddress, find);
+  return { find, findAddress, findContact: contactFinder(world), findSiblings };
 }
 
 /** What a mailbox asked its alias for by mail. */
@@ -146,6 +156,7 @@ type Going = {
   ready: Destination[];
   about: About;
   findContact: FindContact;
+  findSiblings(named: readonly string[]): ReturnType<FindSiblings>;
 };
 
 async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, going: Going) {
@@ -221,12 +232,13 @@ type Built = { mime: Buffer; message_id: string };
 type Output = { built: Built[]; sent: ReturnType<typeof sentRows>; why: Suspicious };
 
 /**
- * The forward for each mailbox, null where the mail is too much for a worker. A mail that names a mailbox is written once more, with tokens in its place, and all the people
- * it is from or for are remembered to have that from itself.
+ * The forward for each mailbox, null where the mail is too much for a worker, or names too many addresses. A mail that names
+ * a mailbox or another alias of it is written once more, with tokens in their place, and all the people it is from or for are
+ * remembered to have that from itself.
  */
 async function writeAll(world: carry.CarryWorld, going: Going, given: Written): Promise<Output | null> {
   const { alias, building, ready, findContact } = going;
-  const { people, mailboxes, isOwn, mail } = building;
+  const { people, mailboxes, hidden, isOwn, mail } = building;
   const key = sentKey(world, alias);
   const forwards = ready.map((destination) => orderFor(world, alias, { ...building, ...given, destination }));
   const write = async (tokens: Token[] | null) => {
@@ -239,11 +251,16 @@ async function writeAll(world: carry.CarryWorld, going: Going, given: Written): 
   };
   const first = await write(isOwn ? null : probingTokens(alias, mailboxes));
   if (first === null) return null;
-  const is_named = !isOwn && (first.digests.length > 0 || people.owners.length > 0);
+  if (isOwn) return { built: first.forwards, sent: [], why: { is_named: false, addresses: 0 } };
+  if (first.named.length >= NAMED_MAX) return null;
+  const isMailbox = (email: string) => mailboxes.some((one) => isSameMailbox(one, email));
+  const is_named = first.digests.length > 0 || people.owners.some(isMailbox);
   const why = { is_named, addresses: first.addresses };
-  if (isOwn) return { built: first.forwards, sent: [], why };
-  if (!is_named) return { built: first.forwards, sent: sentRows(people.shown_ids, [], first.lines), why };
-  const second = await write(await tokensOf(world, findContact, alias, mailboxes));
+  const all = new Set([...hidden, ...(await going.findSiblings(first.named))]);
+  if (!is_named && all.size === mailboxes.length) {
+    return { built: first.forwards, sent: sentRows(people.shown_ids, [], first.lines), why };
+  }
+  const second = await write(await tokensOf(world, findContact, alias, [...all]));
   if (second === null) return null;
   const digests = [
     ...people.owners.flatMap((one) => [tokenDigest(key, one), personDigest(key, one)]),
@@ -337,6 +354,8 @@ type Building = {
   mail: carry.ArrivedMail;
   /** All of the alias: each reads of itself where a calendar names one of them. */
   mailboxes: readonly string[];
+  /** They, and the owner's other aliases among its people; none of the owner's own mail. */
+  hidden: readonly string[];
   /** Is the author one of them? */
   isOwn: boolean;
   /** What was found of the mail's origin, as a field; null for the owner's own. */

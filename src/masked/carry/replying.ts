@@ -10,11 +10,12 @@ import { addressOf, type Person, usable } from "../arrive/correspondents.ts";
 import { readParts } from "../arrive/parts.ts";
 import { canonicalAddress, mayReply, verdictsOf } from "../arrive/sender-proof.ts";
 import { keepHeld } from "../held/held.ts";
-import { type AliasContext, contextFinder } from "../lookups.ts";
+import { type AliasContext, addressFinder, contextFinder } from "../lookups.ts";
 import { findContacts } from "../people-queries.ts";
 import { findAddresses } from "../queries.ts";
 import { automaticKind } from "../rewrite/automatic-reply.ts";
-import { findReverse } from "../rewrite/scrub/find-reverse.ts";
+import { NAMED_MAX } from "../rewrite/named-addresses.ts";
+import { findAddressesIn } from "../rewrite/scrub/find-reverse.ts";
 import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
 import { type SentContent, withoutTokens } from "../rewrite/sent-content.ts";
 import { serverNames } from "../rewrite/server-names.ts";
@@ -25,9 +26,10 @@ import { detailOf, makeNotice, type Refusal } from "../settle/notices.ts";
 import { tellSent } from "../settle/reports.ts";
 import type { ActivityType, ContactSecrets } from "../types.ts";
 import * as carry from "./carry.ts";
-import { contactsBehind, quotedIds, restoring, writtenForms } from "./quoted-people.ts";
+import { contactsBehind, type Quoted, quotedIds, restoring, writtenForms } from "./quoted-people.ts";
 import { isNamedBy, isPersonTo, sentBy } from "./sent.ts";
 import { shownName, UNPROVEN, undecorated } from "./shown-name.ts";
+import { type FindSiblings, siblingFinder } from "./siblings.ts";
 import { idsForReply, outerId, pairOfIds } from "./thread-ids.ts";
 
 /** It was readable and proven when it was taken: what is in the way is a resolver or a parser that is not there now. */
@@ -43,6 +45,7 @@ export function replyHandler<M extends carry.ArrivedMail>(
   spam: (mail: M) => Promise<{ quarantine: string | null }>,
 ) {
   const find = contextFinder(world);
+  const findSiblings = siblingFinder(world, addressFinder(world), find);
   return async (mail: M) => {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
@@ -68,7 +71,7 @@ export function replyHandler<M extends carry.ArrivedMail>(
     // RFC 3834 §2: two responders must not talk to each other through us.
     const automatic = automaticKind(parsed, envelope.from);
     if (automatic === "answer") return stop("dropped", "auto_reply", "auto_reply");
-    const reply = { context, mail, parsed, author: from[0] as string, about };
+    const reply = { context, mail, parsed, author: from[0] as string, about, findSiblings };
     if (automatic === "bulk") return turnBack(world, ports, reply, { refusal: { kind: "bulk" } });
     const obstacle = permission.kind === "unknown" ? "unproven" : read.kind === "failed" ? "unreadable" : null;
     if (obstacle !== null) {
@@ -93,6 +96,7 @@ type Reply = {
   parsed: ParsedMail;
   author: string;
   about: About;
+  findSiblings: FindSiblings;
 };
 
 /** What a reply is made from; `write` writes it from its order. */
@@ -105,25 +109,31 @@ export type Composing = {
   bytes: Buffer;
   origin: carry.ArrivedMail["origin"];
   write: carry.ArrivedMail["examination"]["reply"];
+  findSiblings: FindSiblings;
 };
 
 export type Composed = { refusal: Refusal } | { people: People; built: Awaited<ReturnType<typeof build>> };
 
 /** The reply as it leaves, with whom it leaves for; or why it cannot be made. Changes nothing. */
 export async function composeReply(world: carry.CarryWorld, composing: Composing): Promise<Composed> {
-  const { context, contact_id, parsed } = composing;
-  const mailboxes = context.destinations.map(({ email }) => email);
+  const { context, contact_id, parsed, bytes, findSiblings } = composing;
+  const found = findAddressesIn(bytes);
+  if (found.named.length >= NAMED_MAX) return { refusal: { kind: "too_complex" } };
+  const quoted = await contactsBehind(world, context.alias, found.reverse);
+  const siblings = await findSiblings(context, [...found.named, ...quoted.map(({ email }) => email)]);
+  const mailboxes = [...context.destinations.map(({ email }) => email), ...siblings];
   const sent = await sentBy(world, context.alias, contact_id as string, mailboxes);
-  const people = await readPeople(world, context, { contact_id, sent }, parsed);
+  const people = await readPeople(world, context, { contact_id, sent, mailboxes }, parsed);
   if ("kind" in people) return { refusal: people };
-  return { people, built: await build(world, composing, { ...people, sent }) };
+  const others = quoted.filter(({ reverse }) => !people.reverse.includes(reverse));
+  return { people, built: await build(world, composing, { ...people, sent, quoted: others, mailboxes }) };
 }
 
 async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply) {
-  const { context, mail, parsed, author, about } = reply;
+  const { context, mail, parsed, author, about, findSiblings } = reply;
   const { alias } = context;
   const composed = await composeReply(world, {
-    ...{ context, parsed, author, contact_id: about.contact_id, origin: mail.origin },
+    ...{ context, parsed, author, findSiblings, contact_id: about.contact_id, origin: mail.origin },
     bytes: await mail.examination.bytes(),
     write: (order) => mail.examination.reply(order),
   });
@@ -251,15 +261,17 @@ type People = {
   owners: Token[];
 };
 
+type Knowing = { contact_id: string | null; sent: SentContent; mailboxes: readonly string[] };
+
 /**
  * The contacts behind To and Cc; a refusal when somebody there is neither a contact nor the alias. A mailbox of the owner
  * that is a contact, too, is named to itself and to who named it before, and sees the others as in a forward: an answer to
- * their own addresses would leave from the mailbox.
+ * their own addresses would leave from the mailbox. `mailboxes` are the alias's, and the owner's other aliases (siblings.ts).
  */
 async function readPeople(
   world: carry.CarryWorld,
   { alias, destinations }: AliasContext,
-  { contact_id: contactId, sent }: { contact_id: string | null; sent: SentContent },
+  { contact_id: contactId, sent, mailboxes }: Knowing,
   parsed: ParsedMail,
 ): Promise<People | Refusal> {
   if (countRecipients(alias, parsed) > REPLY_RECIPIENTS_MAX) return { kind: "too_many_recipients" };
@@ -268,7 +280,7 @@ async function readPeople(
   const listed = usable([...parsed.to, ...parsed.cc], REPLY_RECIPIENTS_MAX + 2);
   const named = listed.map(({ email }) => untagged(email.toLowerCase()));
   // Another mailbox of the owner's has the mail by itself, and is shown to nobody.
-  const isOwners = (email: string) => destinations.some((one) => isSameMailbox(one.email, email));
+  const isOwners = (email: string) => mailboxes.some((one) => isSameMailbox(one, email));
   const others = named.filter(
     (email, at) => email !== own && listed[at]?.email.toLowerCase() !== from && !isOwners(email),
   );
@@ -281,8 +293,7 @@ async function readPeople(
   const opened = rows.map((row) => ({ id: row.id, ...openContact(world, alias.org_id, row.sealed) }));
   const contact = opened.find(({ id }) => id === contactId);
   if (!contact) return { kind: "unknown_contact" };
-  const isOwn = ({ id, email }: { id: string; email: string }) =>
-    id !== contactId && destinations.some((one) => isSameMailbox(one.email, email));
+  const isOwn = ({ id, email }: { id: string; email: string }) => id !== contactId && isOwners(email);
   const isWithin = destinations.some(({ email }) => isSameMailbox(email, contact.email));
   const reverseOf = ({ reply_local }: ContactSecrets) => `${reply_local}@${alias.domain}`;
   const byReply = new Map(opened.map((one) => [reverseOf(one), one]));
@@ -314,9 +325,10 @@ function inWrittenForms(token: Token): Token[] {
 async function build(
   world: carry.CarryWorld,
   { context, parsed, author, bytes, origin, write }: Composing,
-  people: People & { sent: SentContent },
+  people: People & { sent: SentContent; quoted: readonly Quoted[]; mailboxes: readonly string[] },
 ) {
-  const { alias, destinations } = context;
+  const { alias } = context;
+  const { quoted } = people;
   const id = world.random.uuid();
   const outer = outerId(world, alias, parsed.message_id ?? id);
   const own = addressOf(alias);
@@ -326,12 +338,7 @@ async function build(
     references: parsed.references.map(given),
     isWithin: people.isWithin,
   });
-  const quoted = await contactsBehind(
-    world,
-    alias,
-    findReverse(bytes).filter((address) => !people.reverse.includes(address)),
-  );
-  const hidden = [...new Set([author, ...destinations.map(({ email }) => email)])].filter(
+  const hidden = [...new Set([author, ...people.mailboxes])].filter(
     (email) => !isSameMailbox(email, people.contact.email),
   );
   const isHidden = (email: string) => hidden.some((one) => isSameMailbox(one, email));

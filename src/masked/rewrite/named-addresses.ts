@@ -1,30 +1,87 @@
-// How many different addresses a contact's mail names: a list of guesses is a warning sign. Counted in the texts as the hider
-// reads them; roughly, because nothing but a warning to the owner hangs on it.
+// Which addresses a text names. Two things hang on it: a contact's mail with many of them is a warning sign, and among them
+// the owner's other aliases are looked up (carry/siblings.ts). For the first, plain addresses are counted in the texts as the
+// hider reads them. For the second, every reading of a text counts, as the leak gate reads it, and in mail and reply alike:
+// what were found in one of them only would tell a contact that it guessed right.
+import { domainToASCII } from "node:url";
+import { GAP, undisguised } from "./gate/disguises.ts";
 import type { ContentHider } from "./sent-content.ts";
 
 /** Beyond that it is a list, whatever else it holds. */
-const COUNTED_MAX = 10_000;
+export const NAMED_MAX = 10_000;
 const SIDE_CHARS_MAX = 64;
+/** Of one text, whose disguises are undone. */
+const DISGUISED_CHARS_MAX = 500_000;
 
-/** The hider, which counts along; `count` tells. */
-export function countingAddresses(hider: ContentHider): { hider: ContentHider; count(): number } {
-  const found = new Set<string>();
+/** The hider, which looks along; `count` and `named` say what it found. */
+export function noticingAddresses(hider: ContentHider) {
+  const [counted, named] = [new Set<string>(), new Set<string>()];
+  const seen = new Set<string>();
   const along = <T>(read: (source: string) => T) => {
     return (source: string): T => {
-      collect(source, found);
+      if (!seen.has(source)) {
+        seen.add(source);
+        collect(source, counted);
+        collectNamed(source, named);
+      }
       return read(source);
     };
   };
+  const { text, html, file, name } = hider;
   return {
-    hider: { ...hider, text: along(hider.text), html: along(hider.html), file: along(hider.file) },
-    count: () => found.size,
+    hider: { ...hider, text: along(text), html: along(html), file: along(file), name: along(name) },
+    count: () => counted.size,
+    named: () => [...named],
   };
 }
 
-function collect(source: string, found: Set<string>): void {
-  for (let at = source.indexOf("@"); at !== -1 && found.size < COUNTED_MAX; at = source.indexOf("@", at + 1)) {
-    const local = /[\p{L}\p{N}._%+-]+$/u.exec(source.slice(Math.max(0, at - SIDE_CHARS_MAX), at))?.[0];
-    const domain = /^(?:[\p{L}\p{N}-]+\.)+[\p{L}\p{N}-]{2,}/u.exec(source.slice(at + 1, at + 1 + SIDE_CHARS_MAX))?.[0];
-    if (local && domain) found.add(`${local}@${domain}`.toLowerCase());
+/** Adds the addresses that any reading of the text names, in lower case, at most NAMED_MAX in all. */
+export function collectNamed(source: string, named: Set<string>): void {
+  collect(source, named);
+  const isJoint = (text: string) => text.includes("@") || SPOKEN.test(text);
+  for (const one of undisguised(source.slice(0, DISGUISED_CHARS_MAX), true, isJoint)) {
+    const text = one.replaceAll(GAP, "");
+    collect(text, named);
+    collectSpoken(text, named);
   }
 }
+
+const LOCAL = /([\p{L}\p{N}._%+-]+)"?[ \t\u00a0]{0,2}$/u;
+const DOMAIN = /^[ \t\u00a0]{0,2}((?:[\p{L}\p{N}-]+\.)+[\p{L}\p{N}-]{2,})/u;
+
+function collect(source: string, found: Set<string>): void {
+  for (let at = source.indexOf("@"); at !== -1 && found.size < NAMED_MAX; at = source.indexOf("@", at + 1)) {
+    addAround(source, { from: at, to: at + 1 }, found);
+  }
+}
+
+/** `at` in place of the sign: as we show addresses in names, and as people and list programs write them. */
+const SPOKEN = /(?<=[\s_([{>|-])at(?=[\s_)\]}>|-])/i;
+const SPOKEN_ALL = new RegExp(SPOKEN, "gi");
+
+function collectSpoken(source: string, found: Set<string>): void {
+  for (const { index } of source.matchAll(SPOKEN_ALL)) {
+    if (found.size >= NAMED_MAX) return;
+    const before = source.slice(Math.max(0, index - SIDE_CHARS_MAX), index);
+    const from = before.replace(/[\s_([{>|-]{1,8}$/, "").length + Math.max(0, index - SIDE_CHARS_MAX);
+    const [gap = ""] = /^[\s_)\]}>|-]{1,8}/.exec(source.slice(index + 2, index + 10)) ?? [];
+    addAround(source, { from, to: index + 2 + gap.length }, found);
+  }
+}
+
+function addAround(source: string, { from, to }: { from: number; to: number }, found: Set<string>): void {
+  const local = LOCAL.exec(source.slice(Math.max(0, from - SIDE_CHARS_MAX), from))?.[1];
+  if (!local) return;
+  const domain = DOMAIN.exec(source.slice(to, to + SIDE_CHARS_MAX))?.[1];
+  if (domain) found.add(`${local}@${domain}`.toLowerCase());
+}
+
+/** The ways to read one that stands behind other words and signs: `to-anna@…` is `anna@…`, too; domains in codes. */
+export function readingsOf(address: string): string[] {
+  const at = address.lastIndexOf("@");
+  const domain = domainToASCII(address.slice(at + 1)) || address.slice(at + 1);
+  const local = address.slice(0, at);
+  const starts = [...local.matchAll(/[^\p{L}\p{N}]+(?=.)/gu)].map(({ 0: sign, index }) => index + sign.length);
+  return [0, ...starts.slice(0, READINGS_MAX)].map((start) => `${local.slice(start)}@${domain}`);
+}
+
+const READINGS_MAX = 4;

@@ -1,6 +1,6 @@
 // The forwards of a mail to each mailbox of an alias, from an order that can be handed to a worker: it holds no functions.
 import { buildForward, type ForwardParts } from "./forward.ts";
-import { countingAddresses } from "./named-addresses.ts";
+import { noticingAddresses } from "./named-addresses.ts";
 import { type ContentHider, createHider } from "./sent-content.ts";
 import type { Token } from "./tokens.ts";
 import { cutTrackingPixels } from "./tracking-pixels.ts";
@@ -26,7 +26,7 @@ export type ForwardsOrder = {
 
 /**
  * `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `lines` of what may be broken.
- * `addresses`: how many different ones the texts name, 0 where the author is the owner.
+ * `addresses`: how many different ones the texts name, 0 where the author is the owner; `named`: all that they may name.
  */
 export type BuiltForwards = {
   kind: "built";
@@ -34,11 +34,12 @@ export type BuiltForwards = {
   digests: string[];
   lines: string[];
   addresses: number;
+  named: string[];
 };
 
 /** Writes them, in the order of the order. Never throws for what the message holds. */
 export function writeForwards(bytes: Buffer, { tokens, key, cut_pixels, forwards }: ForwardsOrder): BuiltForwards {
-  const counting = tokens === null ? null : countingAddresses(createHider(tokens, key));
+  const counting = tokens === null ? null : noticingAddresses(createHider(tokens, key));
   const hider = counting && (cut_pixels ? withoutPixels(counting.hider) : counting.hider);
   const written = forwards.map((order) => writeOne(bytes, order, hider));
   return {
@@ -47,6 +48,7 @@ export function writeForwards(bytes: Buffer, { tokens, key, cut_pixels, forwards
     digests: [...(hider?.digests ?? [])],
     lines: [...(hider?.lines ?? [])],
     addresses: counting?.count() ?? 0,
+    named: counting?.named() ?? [],
   };
 }
 
