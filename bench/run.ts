@@ -9,6 +9,7 @@ import { benchGrowth } from "./growth.ts";
 import { benchImport } from "./import.ts";
 import { benchInbound } from "./inbound.ts";
 import { benchLatency } from "./latency.ts";
+import { benchListen } from "./listen.ts";
 import { benchMasked } from "./masked.ts";
 import { benchOutbound } from "./outbound.ts";
 import { benchSchedule } from "./schedule.ts";
@@ -36,6 +37,7 @@ const BENCHES = new Map<string, Bench>([
   ["inbound", { run: benchInbound }],
   ["masked", { run: (rows) => benchMasked(given(rows)), takesRows: true }],
   ["latency", { run: benchLatency }],
+  ["listen", { run: benchListen }],
   ["claims", { run: benchClaims }],
   ["schedule", { run: (rows) => benchSchedule(given(rows)), takesRows: true }],
   ["stats", { run: (rows) => benchStats(rows === undefined ? undefined : { events: rows }), takesRows: true }],
