@@ -3,6 +3,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { inheritedEnv } from "../test/support/inherited-env.ts";
+import { buildCli, tryCli } from "./cli.ts";
 import { buildDebian, tryDebian } from "./debian.ts";
 import { buildChart, buildCompose, tryChart, tryCompose } from "./deploy-files.ts";
 import { buildImage, tryImage } from "./image.ts";
@@ -24,6 +25,7 @@ export type Artefact = {
 export const ARTEFACTS: readonly Artefact[] = [
   { name: "sbom", is_reproducible: true, needs: ["npm"], build: buildSbom, tryOut: null },
   { name: "package", is_reproducible: true, needs: ["npm"], build: buildPackage, tryOut: tryPackage },
+  { name: "cli", is_reproducible: true, needs: ["npm"], build: buildCli, tryOut: tryCli },
   {
     name: "debian",
     is_reproducible: true,

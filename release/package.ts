@@ -42,9 +42,7 @@ export function refuseOtherVersion(printed: string): void {
 
 /** Writes the tree of the package into `folder`, which is emptied first. Throws when a name of a TypeScript file is left in it. */
 export function layOutPackage(folder: string): void {
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  compile(folder);
+  compile(emptied(folder), ENTRIES);
   for (const file of globSync("migrations/[0-9]*.sql", { cwd: ROOT })) copy(file, folder);
   for (const file of [...PAGES, ...READ, ...globSync(SHOWN, { cwd: ROOT }), "bin/postern"]) copy(file, folder);
   chmodSync(join(folder, "bin/postern"), 0o755);
@@ -62,7 +60,15 @@ export function packPackage(folder: string, out: string): string {
   return join(out, filename);
 }
 
-function compile(folder: string): void {
+/** The folder, made, with nothing in it. */
+export function emptied(folder: string): string {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+/** Compiles `entries` and all that they import into the same places below `folder`. */
+export function compile(folder: string, entries: readonly string[]): void {
   const settings = join(folder, "tsconfig.json");
   writeJson(settings, {
     extends: join(ROOT, "tsconfig.json"),
@@ -74,7 +80,7 @@ function compile(folder: string): void {
       typeRoots: [join(ROOT, "node_modules/@types")],
     },
     include: [join(ROOT, "src/**/*.d.ts")],
-    files: ENTRIES.map((file) => join(ROOT, file)),
+    files: entries.map((file) => join(ROOT, file)),
   });
   execFileSync(join(ROOT, "node_modules/.bin/tsc"), ["-p", settings], { cwd: ROOT, stdio: "inherit" });
   rmSync(settings);
@@ -110,15 +116,16 @@ function isNode(name: string): boolean {
   return /^node-(linux|win|darwin)-/.test(name);
 }
 
-function copy(file: string, folder: string): void {
-  mkdirSync(dirname(join(folder, file)), { recursive: true });
-  cpSync(join(ROOT, file), join(folder, file));
+/** Copies a file of this tree to the same path below `folder`, or to another one. */
+export function copy(file: string, folder: string, as = file): void {
+  mkdirSync(dirname(join(folder, as)), { recursive: true });
+  cpSync(join(ROOT, file), join(folder, as));
 }
 
-function readJson<T>(file: string): T {
+export function readJson<T>(file: string): T {
   return JSON.parse(readFileSync(join(ROOT, file), "utf8")) as T;
 }
 
-function writeJson(path: string, value: unknown): void {
+export function writeJson(path: string, value: unknown): void {
   writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
 }

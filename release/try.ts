@@ -6,7 +6,14 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startDnsServer } from "../test/support/dns-server.ts";
-import { apiOf, ask, type PosternProcess, posternSettings, whenReady } from "../test/support/postern-process.ts";
+import {
+  apiOf,
+  ask,
+  type PosternProcess,
+  type Posterns,
+  posternSettings,
+  whenReady,
+} from "../test/support/postern-process.ts";
 import { startSmtpSink } from "../test/support/smtp-sink.ts";
 import { receiveAt } from "../test/support/stories.ts";
 import { addVerifiedDomain } from "../test/support/verified-domain.ts";
@@ -29,6 +36,13 @@ export type Tried =
   /** Of what cannot be started here: what checked it. */
   | { checked: string };
 
+const MAIL = {
+  from: "Shop <orders@shop.example>",
+  to: ["anna@recipient.example"],
+  subject: "From a release",
+  text_body: "It was built, installed, started, and it sent this.",
+};
+
 /** How an artefact is started: with these settings, standard output and error piped. */
 export type StartArtefact = (env: Record<string, string>) => ChildProcess;
 
@@ -36,6 +50,8 @@ export type TryOptions = {
   env?: Record<string, string>;
   /** What else must hold while it runs; throws when it does not. */
   look?: (env: Record<string, string>) => void;
+  /** How the mail is sent; without it by the API. */
+  send?: (settings: Posterns, mail: typeof MAIL) => void | Promise<void>;
   /** Gives the program SIGTERM where the child is another process than it. */
   terminate?: () => void;
 };
@@ -58,13 +74,7 @@ export async function tryOut(start: StartArtefact, dataDir: string, options: Try
   await refuseWithoutDashboard(settings.base_url);
   await addVerifiedDomain(apiOf(settings), dns, "shop.example");
   receiveAt(dns, "recipient.example");
-  const sent = await ask(settings, "POST", "/v1/send", {
-    from: "Shop <orders@shop.example>",
-    to: ["anna@recipient.example"],
-    subject: "From a release",
-    text_body: "It was built, installed, started, and it sent this.",
-  });
-  if (sent.status !== 202) throw new Error(`POST /v1/send answered ${sent.status}: ${JSON.stringify(sent.body)}`);
+  await (options.send ?? sendByApi)(settings, MAIL);
   const [mail] = await sink.waitFor(1, DELIVERED_WITHIN_MS);
   const text = mail?.bytes.toString() ?? "";
   if (!/^subject: From a release\r$/im.test(text)) throw new Error(`another mail arrived:\n${text}`);
@@ -76,6 +86,11 @@ export async function tryOut(start: StartArtefact, dataDir: string, options: Try
     ...{ started: true, showed_dashboard: true, sent_one_mail: true, stopped_by_sigterm: true },
     ...{ seconds_to_start: secondsToStart, seconds_to_mail: secondsToMail },
   };
+}
+
+async function sendByApi(settings: Posterns, mail: typeof MAIL): Promise<void> {
+  const { status, body } = await ask(settings, "POST", "/v1/send", mail);
+  if (status !== 202) throw new Error(`POST /v1/send answered ${status}: ${JSON.stringify(body)}`);
 }
 
 /** Of `performance.now()`, with one decimal. */

@@ -1,5 +1,5 @@
 // The client half of the command line: all that talks to a Postern over its API. It stands beside the server's own commands
-// in one program (src/main.ts), and alone in the package postern-mail. Not here: what the server's commands do.
+// in one program (src/main.ts), and alone in the package postern-mail-cli (main.ts). Not here: what the server's commands do.
 import type { Command, CommanderError } from "commander";
 import { addApi } from "./commands/api.ts";
 import { addCompletion } from "./commands/completion.ts";
