@@ -53,8 +53,8 @@ function comments(operation: Operation, models: Models): string {
     ...wrap(text, WIDTH),
     ...operation.path_parameters.map(({ name }) => `@param ${snakeCase(name)} [String]`),
   ];
-  for (const field of inputFields(operation, models)) lines.push(...fieldLines(operation, field));
-  lines.push(`@return [${resultText(operation)}]`);
+  for (const field of inputFields(operation, models)) lines.push(...fieldLines(operation, field, models));
+  lines.push(`@return [${resultText(operation, models)}]`);
   return lines.map((line) => `      # ${line}\n`).join("");
 }
 
@@ -64,13 +64,13 @@ function inputFields({ body, query }: Operation, models: Models): readonly Field
   return model?.kind === "object" ? model.fields : [];
 }
 
-function fieldLines({ body }: Operation, { name, type, required, description }: Field): string[] {
+function fieldLines({ body }: Operation, { name, type, required, description }: Field, models: Models): string[] {
   const tag = body ? "@option input" : "@option query";
-  const text = `${tag} [${typeText(type)}] :${name} ${required ? "(required) " : ""}${description}`.trimEnd();
+  const text = `${tag} [${typeText(type, models)}] :${name} ${required ? "(required) " : ""}${description}`.trimEnd();
   return wrap(text, WIDTH).map((line, at) => (at === 0 ? line : `  ${line}`));
 }
 
-function typeText(type: Type): string {
+function typeText(type: Type, models: Models): string {
   switch (type.kind) {
     case "string":
     case "time":
@@ -85,19 +85,21 @@ function typeText(type: Type): string {
     case "any":
       return "Object";
     case "array":
-      return `Array<${typeText(type.items)}>`;
+      return `Array<${typeText(type.items, models)}>`;
     case "map":
       return "Hash";
     case "union":
-      return [...new Set(type.of.map(typeText))].join(", ");
-    case "ref":
-      return "Record";
+      return [...new Set(type.of.map((one) => typeText(one, models)))].join(", ");
+    case "ref": {
+      const model = models.get(type.name);
+      return model?.kind === "alias" ? typeText(model.type, models) : "Record";
+    }
   }
 }
 
-function resultText({ answer, page, type }: Operation): string {
+function resultText({ answer, page, type }: Operation, models: Models): string {
   if (answer !== "json") return "String";
-  return page === null ? (type ? typeText(type) : "Record") : "Page";
+  return page === null ? (type ? typeText(type, models) : "Record") : "Page";
 }
 
 function parameters({ path_parameters, body, query, answer }: Operation): string[] {

@@ -12,6 +12,7 @@ import { emitPhp } from "./php.ts";
 import { emitPython } from "./python.ts";
 import { readDescription } from "./read.ts";
 import { emitRuby } from "./ruby.ts";
+import { emitRubySignatures } from "./ruby-signatures.ts";
 
 const CLIENTS = resolve(import.meta.dirname, "..");
 
@@ -26,6 +27,7 @@ export function generate(): Map<string, string> {
   for (const [name, text] of emitNode(description)) files.set(`node/src/generated/${name}`, text);
   for (const [name, text] of emitPython(description)) files.set(`python/src/postern_mail/_generated/${name}`, text);
   for (const [name, text] of emitRuby(description)) files.set(`ruby/lib/postern/generated/${name}`, text);
+  for (const [name, text] of emitRubySignatures(description)) files.set(`ruby/sig/generated/${name}`, text);
   for (const [name, text] of emitPhp(description)) files.set(`php/src/Generated/${name}`, text);
   for (const [name, text] of emitGo(description)) files.set(`go/${name}`, text);
   return files;

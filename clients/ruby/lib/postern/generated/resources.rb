@@ -19,7 +19,7 @@ module Postern
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
       # @option input [String] :forward_mode preserve_from: From stays, unless DMARC would refuse the
       #   forward. masked: From becomes the alias, the sender's address is in Reply-To
-      # @option input [Array<Record>] :webhook_ids One that was deleted stays here and gets nothing; where
+      # @option input [Array<String>] :webhook_ids One that was deleted stays here and gets nothing; where
       #   no other is named, mail is kept without an event
       # @option input [String] :description For yourself; recipients do not see it
       # @option input [Boolean] :active false: mail is refused with 550, also where there is a catch-all
@@ -48,8 +48,8 @@ module Postern
       # List aliases, newest first. Filters are combined.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
-      # @option query [Record] :domain_id UUIDv7
+      # @option query [String] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :domain_id UUIDv7
       # @option query [String] :action What happens to the mail: webhook, forward, store or drop
       # @option query [Boolean] :active false: switched off
       # @option query [String] :q Part of the address or the description
@@ -66,7 +66,7 @@ module Postern
       # @option input [String] :action As in createAlias
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
       # @option input [String] :forward_mode As in createAlias
-      # @option input [Array<Record>] :webhook_ids As in createAlias
+      # @option input [Array<String>] :webhook_ids As in createAlias
       # @option input [String] :description For yourself; recipients do not see it
       # @option input [Boolean] :active false: mail is refused with 550, also where there is a catch-all
       # @return [Record]
@@ -84,7 +84,7 @@ module Postern
       # Create an API key; the secret is shown once. A live key makes keys of both kinds, a test key only
       # test keys. We keep a digest: a lost secret cannot be shown again.
       # @option input [String] :name (required) What you call the key
-      # @option input [Record] :environment (required)
+      # @option input [String] :environment (required)
       # @option input [String] :kind mask: masked addresses of one destination, in password managers
       # @option input [String] :destination The mailbox of a mask key; a new one is asked for its consent
       # @return [Record]
@@ -104,7 +104,7 @@ module Postern
       # `revoked_at`.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
         Page.new("keys", true, query) do |page|
@@ -140,9 +140,9 @@ module Postern
       # it: each e-mail has its timeline.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :operation The operationId, such as updateDomain
-      # @option query [Record] :key_id UUIDv7
+      # @option query [String] :key_id UUIDv7
       # @option query [String] :from_date A day or an RFC 3339 time, inclusive
       # @option query [String] :to_date A day or an RFC 3339 time, inclusive
       # @return [Page]
@@ -233,7 +233,7 @@ module Postern
       # @param id [String]
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(id, options: {}, **query)
         Page.new("reports", true, query) do |page|
@@ -332,8 +332,8 @@ module Postern
       # @option input [Integer] :port 587, or 465 with `tls` implicit, when absent
       # @option input [String] :username The relay's user name; null: without login
       # @option input [String] :password Kept when absent, if host, port and user name stay the same
-      # @option input [Record] :tls Whether the connection was encrypted
-      # @option input [Record] :mode
+      # @option input [String] :tls Whether the connection was encrypted
+      # @option input [String] :mode
       # @return [Record]
       def set(id, input = nil, options: {}, **fields)
         answer = @transport.request("PUT", "/v1/domains/#{Transport.segment(id)}/relay", json: input || fields, options: options)
@@ -360,7 +360,7 @@ module Postern
       # @option input [Boolean] :enabled false: switched off
       # @option input [String] :engine null: the server's again
       # @option input [Record] :thresholds
-      # @option input [Record] :on_error
+      # @option input [String] :on_error
       # @option input [Record] :dmarc_action
       # @option input [Array<String>] :allow Senders (address, domain, or pattern with * and ?) whose mail
       #   is let through, unless SPF or DMARC says that it is not from them. The more exact entry wins over
@@ -429,7 +429,7 @@ module Postern
       # List domains, newest first. Each with its state and its sending limits.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
         Page.new("domains", true, query) do |page|
@@ -440,9 +440,9 @@ module Postern
       # Change the given fields; another type asks for other records. What is left out stays. Another type
       # may ask for further DNS records before the domain is verified again.
       # @param id [String]
-      # @option input [Record] :type
+      # @option input [String] :type
       # @option input [Boolean] :catch_all_enabled Whether mail to any address of the domain is taken
-      # @option input [Array<Record>] :catch_all_webhook_ids The endpoints that get mail which no alias
+      # @option input [Array<String>] :catch_all_webhook_ids The endpoints that get mail which no alias
       #   takes
       # @option input [Boolean] :active false: switched off
       # @option input [String] :tls_policy Whether mail may be delivered without TLS
@@ -509,14 +509,14 @@ module Postern
       # `simulated`.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :status The state
       # @option query [String] :from Part of the From field
       # @option query [String] :to A recipient's address
       # @option query [String] :subject Part of the subject
       # @option query [String] :tag A tag given when sending
       # @option query [String] :domain_id The domain
-      # @option query [Record] :environment live: by a live key, for real. test: by a test key
+      # @option query [String] :environment live: by a live key, for real. test: by a test key
       # @option query [String] :message_id The Message-ID
       # @option query [String] :from_date A day or an RFC 3339 time, inclusive
       # @option query [String] :to_date A day or an RFC 3339 time, inclusive
@@ -551,11 +551,11 @@ module Postern
       # @option input [Boolean] :auto_text false: no plain text is made from the HTML
       # @option input [String] :template Slug of a template
       # @option input [String] :template_id Id of a template, instead of `template`
-      # @option input [Record] :variables Values of the template's variables
-      # @option input [Record] :headers The header fields, in the order of the message
+      # @option input [Hash] :variables Values of the template's variables
+      # @option input [Hash] :headers The header fields, in the order of the message
       # @option input [Array<Record>] :attachments The attached files
       # @option input [Array<String>] :tags The tags given when sending
-      # @option input [Record] :metadata Your own values
+      # @option input [Hash] :metadata Your own values
       # @option input [String] :scheduled_at At most 30 days ahead. Who is suppressed by then does not get
       #   it
       # @option input [String] :expires_at Not delivered by then: `expired`; tried once more right before
@@ -588,7 +588,7 @@ module Postern
       # now; events are kept from the first request on, and for 7 days after the last one. With `Accept:
       # text/event-stream` they are streamed, each under its id (`Last-Event-ID` is read as `after`). An
       # event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
-      # @option query [Record] :after The last event that was read
+      # @option query [String] :after The last event that was read
       # @option query [String] :types Only these events: their names, separated by commas
       # @option query [Integer] :wait Seconds to wait while there is none
       # @option query [Integer] :limit How many rows at most: 1 to 100
@@ -634,17 +634,17 @@ module Postern
       # quarantine: it goes on once and is then forgotten.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :q Part of From, the recipient, Subject or Message-ID
       # @option query [String] :from Part of From
       # @option query [String] :to Part of the recipient
       # @option query [String] :subject Part of Subject
       # @option query [String] :envelope_sender Part of the envelope sender
       # @option query [String] :status The state
-      # @option query [Record] :environment live: by a live key, for real. test: by a test key
-      # @option query [Record] :domain_id UUIDv7
-      # @option query [Record] :alias_id UUIDv7
-      # @option query [Record] :thread_id UUIDv7
+      # @option query [String] :environment live: by a live key, for real. test: by a test key
+      # @option query [String] :domain_id UUIDv7
+      # @option query [String] :alias_id UUIDv7
+      # @option query [String] :thread_id UUIDv7
       # @option query [Boolean] :has_attachments Whether files are attached
       # @option query [String] :from_date A day or a time (RFC 3339)
       # @option query [String] :to_date A day (the whole of it) or a time
@@ -701,7 +701,7 @@ module Postern
       # @option input [String] :subject The Subject field
       # @option input [String] :text The plain text body
       # @option input [String] :html The HTML body
-      # @option input [Record] :headers The header fields, in the order of the message
+      # @option input [Hash] :headers The header fields, in the order of the message
       # @option input [Array<Record>] :attachments The attached files
       # @option input [String] :remote_ip The client, for SPF
       # @option input [String] :helo The name that the client gave
@@ -721,13 +721,13 @@ module Postern
       # @option input [String] :name (required) The name
       # @option input [String] :domain_id The domain's id or its name
       # @option input [String] :alias_id Of this alias alone
-      # @option input [Record] :match
-      # @option input [Array<Record>] :conditions Instead of `match`: conditions that must all hold
-      # @option input [Record] :action (required)
+      # @option input [Hash] :match
+      # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
+      # @option input [String] :action (required)
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
-      # @option input [Array<Record>] :webhook_ids One that was deleted stays here and gets nothing; where
+      # @option input [Array<String>] :webhook_ids One that was deleted stays here and gets nothing; where
       #   no other is named, mail is kept without an event
       # @return [Record]
       def create(input = nil, options: {}, **fields)
@@ -739,13 +739,13 @@ module Postern
       # @param id [String]
       # @option input [String] :name (required) The name
       # @option input [String] :alias_id Of this alias alone
-      # @option input [Record] :match
-      # @option input [Array<Record>] :conditions Instead of `match`: conditions that must all hold
-      # @option input [Record] :action (required)
+      # @option input [Hash] :match
+      # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
+      # @option input [String] :action (required)
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
-      # @option input [Array<Record>] :webhook_ids One that was deleted stays here and gets nothing; where
+      # @option input [Array<String>] :webhook_ids One that was deleted stays here and gets nothing; where
       #   no other is named, mail is kept without an event
       # @return [Record]
       def create_for_domain(id, input = nil, options: {}, **fields)
@@ -773,8 +773,8 @@ module Postern
       # those of their domain.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :domain_id UUIDv7
-      # @option query [Record] :alias_id UUIDv7
+      # @option query [String] :domain_id UUIDv7
+      # @option query [String] :alias_id UUIDv7
       # @option query [Boolean] :active false: switched off
       # @return [Page]
       def list(options: {}, **query)
@@ -797,7 +797,7 @@ module Postern
 
       # Put rules of one domain in this order: priorities 10, 20, …. Rules that are not named keep their
       # priorities.
-      # @option input [Array<Record>] :ids (required) The ids, in the new order
+      # @option input [Array<String>] :ids (required) The ids, in the new order
       # @return [Record]
       def reorder(input = nil, options: {}, **fields)
         @transport.request("POST", "/v1/inbound-rules/reorder", json: input || fields, options: options)
@@ -806,8 +806,8 @@ module Postern
       # Try a rule out on stored mail; nothing is changed. A stored rule, or conditions that are not stored
       # yet, against one mail or the newest ones; the answer shows each condition with what it found.
       # @option input [String] :rule_id UUIDv7
-      # @option input [Record] :match
-      # @option input [Array<Record>] :conditions Instead of `match`: conditions that must all hold
+      # @option input [Hash] :match
+      # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
       # @option input [String] :email_id UUIDv7
       # @option input [String] :domain_id UUIDv7
       # @option input [Integer] :limit Without `email_id`: so many of the newest; 10
@@ -819,13 +819,13 @@ module Postern
       # Change a routing rule; what is left out stays. Holds for mail that comes from now on.
       # @param id [String]
       # @option input [String] :name The name
-      # @option input [Record] :match
-      # @option input [Array<Record>] :conditions Instead of `match`: conditions that must all hold
-      # @option input [Record] :action
+      # @option input [Hash] :match
+      # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
+      # @option input [String] :action
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
-      # @option input [Array<Record>] :webhook_ids As in createInboundRule
+      # @option input [Array<String>] :webhook_ids As in createInboundRule
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
         answer = @transport.request("PATCH", "/v1/inbound-rules/#{Transport.segment(id)}", json: input || fields, options: options)
@@ -869,7 +869,7 @@ module Postern
       # sent today and in the last 7 days, and its daily limit while it warms up.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
         Page.new("ip_pools", true, query) do |page|
@@ -898,7 +898,7 @@ module Postern
       # @param id [String]
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :type The type
       # @option query [String] :outcome What became of it
       # @return [Page]
@@ -927,7 +927,7 @@ module Postern
       # @option input [String] :format How the local part is made when none is given; default random
       # @option input [String] :description For you alone
       # @option input [String] :display_name The name that replies from the alias show
-      # @option input [Record] :metadata Yours; at most 2 KiB as JSON
+      # @option input [Hash] :metadata Yours; at most 2 KiB as JSON
       # @option input [Boolean] :active false: mail is treated as `on_disabled` says
       # @option input [String] :on_disabled drop: mail is taken and thrown away. reject: it is refused with
       #   550
@@ -973,8 +973,8 @@ module Postern
       # List masked aliases, newest first. Deleted ones only with `deleted=true`.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
-      # @option query [Record] :domain_id UUIDv7
+      # @option query [String] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :domain_id UUIDv7
       # @option query [Boolean] :active false: switched off
       # @option query [Boolean] :deleted true: the deleted ones, which may be restored
       # @option query [String] :forward_to Exactly this destination
@@ -1001,7 +1001,7 @@ module Postern
       #   owner has confirmed by the link we mail to it
       # @option input [String] :description For you alone
       # @option input [String] :display_name The name that replies from the alias show
-      # @option input [Record] :metadata Yours; at most 2 KiB as JSON
+      # @option input [Hash] :metadata Yours; at most 2 KiB as JSON
       # @option input [Boolean] :active false: mail is treated as `on_disabled` says
       # @option input [String] :on_disabled drop: mail is taken and thrown away. reject: it is refused with
       #   550
@@ -1051,7 +1051,7 @@ module Postern
       # @param id [String]
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [Boolean] :blocked true: mail from the contact is taken and dropped
       # @option query [String] :email Exactly this address
       # @return [Page]
@@ -1107,7 +1107,7 @@ module Postern
       # owners have confirmed.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :status The state
       # @option query [String] :email Exactly this address
       # @return [Page]
@@ -1349,7 +1349,7 @@ module Postern
       # @option query [String] :query In any case. With something before its @, the beginning of the
       #   address, found at once; else a part of it, looked for in the whole list: seconds at millions
       # @option query [String] :reason Why
-      # @option query [Record] :scope_type What the entry covers. org: every mail; domain: mail from that
+      # @option query [String] :scope_type What the entry covers. org: every mail; domain: mail from that
       #   sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`;
       #   stream: mail of that class (`transactional`, `bulk`) or with that tag
       # @option query [String] :scope_id Which domain, template, list or stream; null for the scope org
@@ -1364,14 +1364,14 @@ module Postern
       # @option query [String] :query In any case. With something before its @, the beginning of the
       #   address, found at once; else a part of it, looked for in the whole list: seconds at millions
       # @option query [String] :reason Why
-      # @option query [Record] :scope_type What the entry covers. org: every mail; domain: mail from that
+      # @option query [String] :scope_type What the entry covers. org: every mail; domain: mail from that
       #   sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`;
       #   stream: mail of that class (`transactional`, `bulk`) or with that tag
       # @option query [String] :scope_id Which domain, template, list or stream; null for the scope org
       # @option query [String] :source Such as manual or import:sendgrid
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
         Page.new("suppressions", true, query) do |page|
@@ -1435,7 +1435,7 @@ module Postern
       # them one by one.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :query Substring of name, slug, subject or description, without case
       # @option query [Boolean] :active false: switched off
       # @return [Page]
@@ -1449,7 +1449,7 @@ module Postern
       # missing or unused. A subject or a body that is given stands in the place of the template's. Nothing
       # is stored.
       # @param id [String]
-      # @option input [Record] :variables Values of the template's variables
+      # @option input [Hash] :variables Values of the template's variables
       # @option input [String] :subject One line, in the same language
       # @option input [String] :html_body As in createTemplate
       # @option input [String] :text_body As in createTemplate
@@ -1556,8 +1556,8 @@ module Postern
       # @option query [Integer] :days How many days back
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
-      # @option query [Record] :endpoint_id UUIDv7
+      # @option query [String] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :endpoint_id UUIDv7
       # @return [Page]
       def list(options: {}, **query)
         Page.new("deliveries", true, query) do |page|
@@ -1617,7 +1617,7 @@ module Postern
       # List webhook endpoints. Newest first. Secrets are never shown again.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list(options: {}, **query)
         Page.new("webhooks", true, query) do |page|
@@ -1633,7 +1633,7 @@ module Postern
       # @option query [Integer] :days How many days the figures cover
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
-      # @option query [Record] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :after The last id of the page before: the list goes on behind it
       # @return [Page]
       def list_deliveries(id, options: {}, **query)
         Page.new("deliveries", true, query) do |page|
