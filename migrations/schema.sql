@@ -23,6 +23,68 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.dmarc_add_to_weeks()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_advisory_xact_lock(1886352239, key)
+    from (select distinct hashtext(org_id::text || domain_id::text) as key from added order by 1) as domains;
+  if tg_op = 'INSERT' then
+    insert into dmarc_week_source as w
+      select org_id, domain_id, dmarc_week(day), source_ip, min(day), max(day), sum(total), sum(pass_dkim), sum(pass_spf),
+          sum(aligned), sum(forwarded), dmarc_all_names(dkim_domains), dmarc_all_names(dkim_passed),
+          dmarc_all_names(spf_domains), dmarc_all_names(spf_passed), dmarc_all_names(reporters)
+        from added group by 1, 2, 3, 4
+    on conflict (org_id, domain_id, week, source_ip) do update set
+      first_day = least(w.first_day, excluded.first_day), last_day = greatest(w.last_day, excluded.last_day),
+      total = w.total + excluded.total, pass_dkim = w.pass_dkim + excluded.pass_dkim,
+      pass_spf = w.pass_spf + excluded.pass_spf, aligned = w.aligned + excluded.aligned,
+      forwarded = w.forwarded + excluded.forwarded,
+      dkim_domains = dmarc_merge_names(w.dkim_domains, excluded.dkim_domains),
+      dkim_passed = dmarc_merge_names(w.dkim_passed, excluded.dkim_passed),
+      spf_domains = dmarc_merge_names(w.spf_domains, excluded.spf_domains),
+      spf_passed = dmarc_merge_names(w.spf_passed, excluded.spf_passed),
+      reporters = dmarc_merge_names(w.reporters, excluded.reporters);
+  else
+    update dmarc_week_source as w set
+      total = w.total + c.total, pass_dkim = w.pass_dkim + c.pass_dkim, pass_spf = w.pass_spf + c.pass_spf,
+      aligned = w.aligned + c.aligned, forwarded = w.forwarded + c.forwarded,
+      dkim_domains = dmarc_merge_names(w.dkim_domains, c.dkim_domains),
+      dkim_passed = dmarc_merge_names(w.dkim_passed, c.dkim_passed),
+      spf_domains = dmarc_merge_names(w.spf_domains, c.spf_domains),
+      spf_passed = dmarc_merge_names(w.spf_passed, c.spf_passed),
+      reporters = dmarc_merge_names(w.reporters, c.reporters)
+    from (
+      select a.org_id, a.domain_id, dmarc_week(a.day) as week, a.source_ip, sum(a.total - r.total) as total,
+          sum(a.pass_dkim - r.pass_dkim) as pass_dkim, sum(a.pass_spf - r.pass_spf) as pass_spf,
+          sum(a.aligned - r.aligned) as aligned, sum(a.forwarded - r.forwarded) as forwarded,
+          dmarc_all_names(a.dkim_domains) as dkim_domains, dmarc_all_names(a.dkim_passed) as dkim_passed,
+          dmarc_all_names(a.spf_domains) as spf_domains, dmarc_all_names(a.spf_passed) as spf_passed,
+          dmarc_all_names(a.reporters) as reporters
+        from added a join removed r using (org_id, domain_id, day, source_ip) group by 1, 2, 3, 4) as c
+     where w.org_id = c.org_id and w.domain_id = c.domain_id and w.week = c.week and w.source_ip = c.source_ip;
+  end if;
+  return null;
+end $function$;
+
+CREATE AGGREGATE public.dmarc_all_names(text[]) (sfunc = dmarc_merge_names, stype = text[], initcond = '{}');
+
+CREATE OR REPLACE FUNCTION public.dmarc_merge_names(seen text[], more text[])
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select case when more <@ seen then seen
+    else array(select distinct name from unnest(seen || more) as name order by 1 limit 20) end $function$;
+
+CREATE OR REPLACE FUNCTION public.dmarc_week(day date)
+ RETURNS date
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select day - (extract(isodow from day)::integer - 1) $function$;
+
 CREATE OR REPLACE FUNCTION public.fold_status(statuses text[])
  RETURNS text
  LANGUAGE sql
@@ -359,6 +421,8 @@ CREATE INDEX dmarc_day_source_failed ON dmarc_day_source USING btree (org_id, do
 alter table dmarc_day_source enable row level security;
 alter table dmarc_day_source force row level security;
 create policy tenant on dmarc_day_source as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+CREATE TRIGGER dmarc_day_source_added AFTER INSERT ON dmarc_day_source REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION dmarc_add_to_weeks();
+CREATE TRIGGER dmarc_day_source_changed AFTER UPDATE ON dmarc_day_source REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION dmarc_add_to_weeks();
 
 create table dmarc_record (
   org_id uuid not null,
@@ -427,6 +491,32 @@ CREATE INDEX dmarc_report_by_domain ON dmarc_report USING btree (org_id, domain_
 alter table dmarc_report enable row level security;
 alter table dmarc_report force row level security;
 create policy tenant on dmarc_report as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table dmarc_week_source (
+  org_id uuid not null,
+  domain_id uuid not null,
+  week date not null,
+  source_ip inet not null,
+  first_day date not null,
+  last_day date not null,
+  total bigint not null,
+  pass_dkim bigint not null,
+  pass_spf bigint not null,
+  aligned bigint not null,
+  forwarded bigint not null,
+  dkim_domains text[] not null,
+  dkim_passed text[] not null,
+  spf_domains text[] not null,
+  spf_passed text[] not null,
+  reporters text[] not null,
+  constraint dmarc_week_source_pkey PRIMARY KEY (org_id, domain_id, week, source_ip),
+  constraint dmarc_week_source_org_id_domain_id_fkey FOREIGN KEY (org_id, domain_id) REFERENCES domain(org_id, id) ON DELETE CASCADE
+) with (fillfactor=80);
+CREATE INDEX dmarc_week_source_age ON dmarc_week_source USING btree (week);
+CREATE INDEX dmarc_week_source_failed ON dmarc_week_source USING btree (org_id, domain_id, week) WHERE (total > aligned);
+alter table dmarc_week_source enable row level security;
+alter table dmarc_week_source force row level security;
+create policy tenant on dmarc_week_source as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
 create table domain (
   org_id uuid not null,

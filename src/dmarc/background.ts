@@ -32,4 +32,5 @@ export async function sweepReports(world: Worker, signal?: AbortSignal): Promise
   await sweep(signal, () => queries.purgeTlsReports(world.db, before, ROWS_BATCH));
   await sweep(signal, () => dayQueries.purgeDays(world.db, day, ROWS_BATCH));
   await sweep(signal, () => dayQueries.purgeDaySources(world.db, day, ROWS_BATCH));
+  await sweep(signal, () => dayQueries.purgeWeekSources(world.db, day, ROWS_BATCH));
 }

@@ -1,4 +1,4 @@
-// All SQL on the sums: dmarc_day and dmarc_day_source.
+// All SQL on the sums: dmarc_day, dmarc_day_source, and dmarc_week_source, which triggers keep (migration 160).
 import type { Query, Tx } from "../platform/database/db.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { DayRow, DaySourceRow, SourceRow } from "./types.ts";
@@ -57,57 +57,82 @@ export function listDays(tx: Tx, orgId: string, span: Span) {
   );
 }
 
+/** A span whose whole weeks are read as such: `week` is the first one's Monday, `after` the one behind the last. */
+export type WeekSpan = Span & { week: string; after: string };
+
+/** Is there mail behind the day, in its week? Reporters whose clock is wrong name days to come. Index: primary key. */
+export async function hasDaysBehind(tx: Tx, orgId: string, domainId: string, day: string): Promise<boolean> {
+  const rows = await tx.query(
+    `select from dmarc_day where org_id = $1 and domain_id = $2 and day > $3 and day < dmarc_week($3) + 7 limit 1`,
+    [orgId, domainId, day],
+  );
+  return rows.length > 0;
+}
+
+const FIGURES = "source_ip, total, pass_dkim, pass_spf, aligned, forwarded";
+const NAMES = "source_ip, dkim_domains, dkim_passed, spf_domains, spf_passed, reporters";
+
+/**
+ * The rows of a span, $1 to $6: of 400 days at most 57 weeks and twelve days of each source, in place of 400 rows.
+ * Indexes: the primary keys, or with `condition` the failed ones.
+ */
+function partsOf(columns: typeof FIGURES | typeof NAMES, condition = ""): string {
+  const day = `select ${columns}, day as first_day, day as last_day from dmarc_day_source
+       where org_id = $1 and domain_id = $2 ${condition}`;
+  return `(${day} and day between $3 and $5::date - 1
+     union all ${day} and day between $6 and $4
+     union all select ${columns}, first_day, last_day from dmarc_week_source
+       where org_id = $1 and domain_id = $2 ${condition} and week between $5 and $6::date - 7) as part`;
+}
+
+const spanned = (orgId: string, { domain_id, from, to, week, after }: WeekSpan) => [
+  ...[orgId, domain_id, from, to, week, after],
+];
+
 type Figures = Pick<
   SourceRow,
   "source_ip" | "total" | "pass_dkim" | "pass_spf" | "aligned" | "forwarded" | "first_seen" | "last_seen"
 >;
 
 /**
- * Most messages first. With `by: "failed"` only days on which a source had mail without alignment, the most of it first;
- * index: dmarc_day_source_failed.
+ * Most messages first. With `by: "failed"` only weeks, and days at the ends, in which a source had mail without alignment,
+ * the most of it first. Measured: docs/operations.md, "Long lists".
  */
 export function listSources(
   tx: Tx,
   orgId: string,
-  span: Span,
+  span: WeekSpan,
   page: { by: "total" | "failed"; limit: number; offset: number },
 ) {
-  const [days, order] =
+  const [failed, order] =
     page.by === "failed" ? ["and total > aligned", "sum(total) - sum(aligned)"] : ["", "sum(total)"];
   return tx.query<Figures>(
     `select host(source_ip) as source_ip, sum(total) as total, sum(pass_dkim) as pass_dkim, sum(pass_spf) as pass_spf,
-       sum(aligned) as aligned, sum(forwarded) as forwarded, min(day) as first_seen, max(day) as last_seen
-     from dmarc_day_source where org_id = $1 and domain_id = $2 and day between $3 and $4 ${days}
-     group by dmarc_day_source.source_ip
-     order by ${order} desc, dmarc_day_source.source_ip limit $5 offset $6`,
-    [orgId, span.domain_id, span.from, span.to, page.limit, page.offset],
+       sum(aligned) as aligned, sum(forwarded) as forwarded, min(first_day) as first_seen, max(last_day) as last_seen
+     from ${partsOf(FIGURES, failed)}
+     group by part.source_ip
+     order by ${order} desc, part.source_ip limit $7 offset $8`,
+    [...spanned(orgId, span), page.limit, page.offset],
   );
 }
 
-export function countSources(tx: Tx, orgId: string, span: Span) {
-  return countUpToMax(
-    tx,
-    `(select distinct source_ip from dmarc_day_source
-       where org_id = $1 and domain_id = $2 and day between $3 and $4) as sources`,
-    [orgId, span.domain_id, span.from, span.to],
-  );
+export function countSources(tx: Tx, orgId: string, span: WeekSpan) {
+  const sources = `(select distinct source_ip from ${partsOf(FIGURES)}) as sources`;
+  return countUpToMax(tx, sources, spanned(orgId, span));
 }
 
-type NameRow = { source_ip: string; kind: "dkim_domains" | "dkim_passed" | "spf_domains" | "spf_passed" | "reporters" };
+type NameRow = { source_ip: string } & Pick<
+  SourceRow,
+  "dkim_domains" | "dkim_passed" | "spf_domains" | "spf_passed" | "reporters"
+>;
 
 /** The names seen with some sources, at most 20 of a kind each. */
-export function listNames(tx: Tx, orgId: string, span: Span, sourceIps: string[]) {
-  return tx.query<NameRow & { names: string[] }>(
-    `select host(source_ip) as source_ip, kind, (array_agg(distinct name order by name))[1:20] as names
-     from dmarc_day_source s, lateral (
-       select 'dkim_domains' as kind, unnest(s.dkim_domains) as name
-       union all select 'dkim_passed', unnest(s.dkim_passed)
-       union all select 'spf_domains', unnest(s.spf_domains)
-       union all select 'spf_passed', unnest(s.spf_passed)
-       union all select 'reporters', unnest(s.reporters)) as seen
-     where org_id = $1 and domain_id = $2 and day between $3 and $4 and source_ip = any($5::inet[])
-     group by s.source_ip, kind`,
-    [orgId, span.domain_id, span.from, span.to, sourceIps],
+export function listNames(tx: Tx, orgId: string, span: WeekSpan, sourceIps: string[]) {
+  const all = NAMES.split(", ").slice(1);
+  return tx.query<NameRow>(
+    `select host(source_ip) as source_ip, ${all.map((kind) => `dmarc_all_names(${kind}) as ${kind}`).join(", ")}
+     from ${partsOf(NAMES, "and source_ip = any($7::inet[])")} group by part.source_ip`,
+    [...spanned(orgId, span), sourceIps],
   );
 }
 
@@ -124,6 +149,15 @@ export function purgeDaySources(db: Query, before: string, limit: number) {
   return db.execute(
     `delete from dmarc_day_source where (org_id, domain_id, day, source_ip) in (
        select org_id, domain_id, day, source_ip from dmarc_day_source where day < $1 limit $2)`,
+    [before, limit],
+  );
+}
+
+/** Weeks without mail since. */
+export function purgeWeekSources(db: Query, before: string, limit: number) {
+  return db.execute(
+    `delete from dmarc_week_source where (org_id, domain_id, week, source_ip) in (
+       select org_id, domain_id, week, source_ip from dmarc_week_source where week < $1 and last_day < $1 limit $2)`,
     [before, limit],
   );
 }

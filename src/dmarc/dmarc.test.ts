@@ -390,7 +390,7 @@ describe("the reports", () => {
     assert.equal(await count("dmarc_record"), before - 1);
     const later = { ...api.world, clock: fixedClock(NOW + 411 * 86_400_000) };
     await sweepReports(later);
-    for (const table of ["dmarc_report", "dmarc_record", "dmarc_day", "dmarc_day_source"]) {
+    for (const table of ["dmarc_report", "dmarc_record", "dmarc_day", "dmarc_day_source", "dmarc_week_source"]) {
       assert.equal(await count(table), 0, table);
     }
   });

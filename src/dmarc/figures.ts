@@ -5,11 +5,12 @@ import type { PublishedPolicy } from "../mail/dmarc-report/types.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { classify } from "./classify.ts";
+import type { WeekSpan } from "./day-queries.ts";
 import * as dayQueries from "./day-queries.ts";
 import * as queries from "./queries.ts";
 import { type Recommendation, recommend } from "./recommend.ts";
 import { findSenders } from "./senders.ts";
-import { dayOf } from "./split-days.ts";
+import { dayOf, wholeWeeks } from "./split-days.ts";
 import type { Classification, Counts, DayRow, Dispositions, DmarcPorts, SourceRow } from "./types.ts";
 
 const DAY_MS = 86_400_000;
@@ -68,7 +69,11 @@ export async function summarize(world: FigureWorld, ports: DmarcPorts, orgId: st
       ...{ domain, span, seen, days: seen.filter(({ day }) => day >= span.from) },
       reporters: await queries.listReporters(tx, orgId, span, REPORTERS_MAX),
       ...{ policy: await policyIn(span), latest: await policyIn(longer) },
-      failing: await withNames(tx, orgId, longer, { by: "failed", limit: FAILING_MAX, offset: 0 }),
+      failing: await withNames(tx, orgId, await inWeeks(tx, orgId, longer), {
+        by: "failed",
+        limit: FAILING_MAX,
+        offset: 0,
+      }),
     };
   });
   const counts = sumDays(read.days);
@@ -150,8 +155,9 @@ export async function listSources(
   const read = await world.db.asOrg(orgId, async (tx) => {
     const domain = await requireDomain(tx, orgId, id);
     const span = spanOf(world, domain.id, days);
-    const rows = await withNames(tx, orgId, span, { by: "total", limit, offset });
-    return { domain, rows, total: await dayQueries.countSources(tx, orgId, span) };
+    const weeks = await inWeeks(tx, orgId, span);
+    const rows = await withNames(tx, orgId, weeks, { by: "total", limit, offset });
+    return { domain, rows, total: await dayQueries.countSources(tx, orgId, weeks) };
   });
   const sources = await classified(world, ports, read.domain, read.rows);
   return { sources: sources.map(toSource), ...read.total, limit, offset, days };
@@ -159,22 +165,20 @@ export async function listSources(
 
 type Page = { by: "total" | "failed"; limit: number; offset: number };
 
-async function withNames(tx: Tx, orgId: string, span: Span, page: Page): Promise<SourceRow[]> {
+const NO_NAMES = { dkim_domains: [], dkim_passed: [], spf_domains: [], spf_passed: [], reporters: [] };
+
+async function withNames(tx: Tx, orgId: string, span: WeekSpan, page: Page): Promise<SourceRow[]> {
   const rows = await dayQueries.listSources(tx, orgId, span, page);
   if (rows.length === 0) return [];
   const ips = rows.map(({ source_ip }) => source_ip);
-  const names = new Map<string, string[]>();
-  for (const { source_ip, kind, names: seen } of await dayQueries.listNames(tx, orgId, span, ips)) {
-    names.set(`${source_ip} ${kind}`, seen);
-  }
-  return rows.map((row) => {
-    const of = (kind: string) => names.get(`${row.source_ip} ${kind}`) ?? [];
-    return {
-      ...row,
-      ...{ dkim_domains: of("dkim_domains"), dkim_passed: of("dkim_passed") },
-      ...{ spf_domains: of("spf_domains"), spf_passed: of("spf_passed"), reporters: of("reporters") },
-    };
-  });
+  const names = new Map((await dayQueries.listNames(tx, orgId, span, ips)).map((row) => [row.source_ip, row]));
+  return rows.map((row) => ({ ...row, ...(names.get(row.source_ip) ?? NO_NAMES) }));
+}
+
+/** The week under way counts as whole, unless there is mail in it behind the last day. */
+async function inWeeks(tx: Tx, orgId: string, span: Span): Promise<WeekSpan> {
+  const isLastWhole = !(await dayQueries.hasDaysBehind(tx, orgId, span.domain_id, span.to));
+  return { ...span, ...wholeWeeks(span, isLastWhole) };
 }
 
 /** Asks name servers, so never within a transaction. */

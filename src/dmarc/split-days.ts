@@ -63,6 +63,31 @@ export function dayOf(seconds: number): string {
   return new Date(seconds * 1_000).toISOString().slice(0, 10);
 }
 
+/** The Monday of the first whole week of the days from `from` to `to`, and the Monday behind the last; equal: there is none. */
+export function wholeWeeks(
+  { from, to }: { from: string; to: string },
+  isLastWhole: boolean,
+): { week: string; after: string } {
+  const [first, last] = [dayNumber(from), dayNumber(to)];
+  const week = mondayOf(first + 6);
+  const after = isLastWhole ? mondayOf(last) + 7 : mondayOf(last + 1);
+  const none = last + 1;
+  return week < after ? { week: dayAt(week), after: dayAt(after) } : { week: dayAt(none), after: dayAt(none) };
+}
+
+function dayNumber(day: string): number {
+  return Date.parse(day) / (DAY_S * 1_000);
+}
+
+function dayAt(number: number): string {
+  return dayOf(number * DAY_S);
+}
+
+/** 1 January 1970 was a Thursday. */
+function mondayOf(number: number): number {
+  return number - ((number + 3) % 7);
+}
+
 /** Whole messages by day, together exactly `count`; `debt` is what each day is owed by earlier records. */
 function spread(count: number, shares: Share[], debt: number[]): number[] {
   if (shares.length === 1) return [count];

@@ -87,7 +87,7 @@ export function sortedPages(): string[] {
 
 /**
  * The first page of every list, as it is asked for without a filter. Not the sources of DMARC reports: they are sums over
- * the days that are asked for, ordered by the sums (bounded by dmarc/read-budget.ts).
+ * weeks and days, ordered by the sums (src/dmarc/weeks.test.ts).
  */
 export function firstPages(one: string): string[] {
   return [

@@ -24,7 +24,11 @@ export async function dumpSchema(url: string): Promise<string> {
 
 async function dumpRoutines(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ definition: string }>(
-    `select pg_get_functiondef(p.oid) as definition from pg_proc p
+    `select case when p.prokind <> 'a' then pg_get_functiondef(p.oid) else (
+              select format('CREATE AGGREGATE public.%I(%s) (sfunc = %s, stype = %s, initcond = %L)', p.proname,
+                       pg_get_function_identity_arguments(p.oid), a.aggtransfn, format_type(a.aggtranstype, null), a.agginitval)
+                from pg_aggregate a where a.aggfnoid = p.oid) end as definition
+       from pg_proc p
       where p.pronamespace = 'public'::regnamespace
         and not exists (select 1 from pg_depend d where d.objid = p.oid and d.deptype = 'e')
       order by p.proname, pg_get_function_identity_arguments(p.oid)`,
