@@ -1,10 +1,10 @@
-// npm run dashboard -- <build|dev|types|e2e|budget> [--json]: everything about the dashboard that is done from a terminal.
+// npm run dashboard -- <build|dev|types|e2e|budget> [--json] [--look pages]: everything about the dashboard that is done from a terminal.
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: "boolean", default: false } },
+  options: { json: { type: "boolean", default: false }, look: { type: "string" } },
 });
 const configFile = resolve(import.meta.dirname, "vite.config.ts");
 

@@ -6,6 +6,7 @@ export const PLACES: Record<string, { to: string; name: string }> = {
   e: { to: "/emails", name: "E-mails" },
   i: { to: "/inbound", name: "Inbound" },
   d: { to: "/domains", name: "Domains" },
+  t: { to: "/templates", name: "Templates" },
   w: { to: "/webhooks", name: "Webhooks" },
   u: { to: "/suppressions", name: "Suppressions" },
   k: { to: "/keys", name: "API keys" },

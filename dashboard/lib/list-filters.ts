@@ -51,3 +51,19 @@ export function readAuditFilters(search: Search): AuditFilters {
   );
   return dense({ operation, from_date, to_date, after });
 }
+
+export type TemplateFilters = { query?: string; active?: boolean; after?: string };
+
+export function readTemplateFilters(search: Search): TemplateFilters {
+  const active = typeof search.active === "boolean" ? search.active : undefined;
+  return dense({ query: text(search, "query"), active, after: text(search, "after") });
+}
+
+export const PARTS = ["html", "text", "difference"] as const;
+export const VIEWS = ["html", "phone", "text"] as const;
+/** Which part of a template is written, and how it is shown. */
+export type TemplateView = { part?: (typeof PARTS)[number]; view?: (typeof VIEWS)[number] };
+
+export function readTemplateView(search: Search): TemplateView {
+  return dense({ part: oneOf(search, "part", PARTS), view: oneOf(search, "view", VIEWS) });
+}

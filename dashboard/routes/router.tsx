@@ -2,7 +2,13 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { readEmailFilters } from "../lib/email-filters.ts";
 import { readAliasFilters, readInboundFilters, readOfDomain } from "../lib/inbound-filters.ts";
-import { readAuditFilters, readDeliveryFilters, readSuppressionFilters } from "../lib/list-filters.ts";
+import {
+  readAuditFilters,
+  readDeliveryFilters,
+  readSuppressionFilters,
+  readTemplateFilters,
+  readTemplateView,
+} from "../lib/list-filters.ts";
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
 import { readSignIn, SignIn } from "./sign-in.tsx";
@@ -76,6 +82,18 @@ const domain = createRoute({
   path: "/domains/$id",
   component: lazyRouteComponent(() => import("./domain.tsx"), "OneDomain"),
 });
+const templates = createRoute({
+  getParentRoute: () => root,
+  path: "/templates",
+  validateSearch: readTemplateFilters,
+  component: lazyRouteComponent(() => import("./templates/templates.tsx"), "Templates"),
+});
+const template = createRoute({
+  getParentRoute: () => root,
+  path: "/templates/$id",
+  validateSearch: readTemplateView,
+  component: lazyRouteComponent(() => import("./templates/one-template.tsx"), "OneTemplate"),
+});
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
@@ -147,6 +165,7 @@ export const router = createRouter({
     ...settings,
     ...[signIn, welcome, invitation, reset],
     ...inboundPages,
+    ...[templates, template],
   ]),
   defaultPreload: "intent",
   // What a page did not read out of its address is not passed on to it.

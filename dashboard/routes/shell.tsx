@@ -14,6 +14,7 @@ const PAGES: readonly { to: string; name: string; icon: IconName }[] = [
   { to: "/emails", name: "E-mails", icon: "emails" },
   { to: "/inbound", name: "Inbound", icon: "inbound" },
   { to: "/domains", name: "Domains", icon: "domains" },
+  { to: "/templates", name: "Templates", icon: "templates" },
   { to: "/suppressions", name: "Suppressions", icon: "suppressions" },
   { to: "/webhooks", name: "Webhooks", icon: "webhooks" },
   { to: "/keys", name: "API keys", icon: "keys" },

@@ -7,9 +7,11 @@ import { gzipSync } from "node:zlib";
 const DIST = resolve(import.meta.dirname, "../dist");
 const FIRST_BYTES_MAX = 200_000;
 const PAGE_BYTES_MAX = 60_000;
+/** Comes after its page, which works without it until then (docs/decisions/0040-code-editor.md). */
+const LARGER: Record<string, number> = { "editor/code-mirror.ts": 95_000 };
 
 type Chunk = { file: string; isEntry?: boolean; isDynamicEntry?: boolean; imports?: string[] };
-type Page = { page: string; bytes: number };
+type Page = { page: string; bytes: number; bytes_max: number };
 
 export function checkBudget({ json }: { json: boolean }): number {
   const path = join(DIST, ".vite/manifest.json");
@@ -22,14 +24,18 @@ export function checkBudget({ json }: { json: boolean }): number {
   const first = reach(chunks, entry);
   const pages: Page[] = Object.entries(chunks)
     .filter(([, { isDynamicEntry }]) => isDynamicEntry)
-    .map(([name]) => ({ page: name, bytes: sum(chunks, reach(chunks, [name]).difference(first)) }));
+    .map(([name]) => ({
+      page: name,
+      bytes: sum(chunks, reach(chunks, [name]).difference(first)),
+      bytes_max: LARGER[name] ?? PAGE_BYTES_MAX,
+    }));
   const result = {
     first_bytes: sum(chunks, first),
     first_bytes_max: FIRST_BYTES_MAX,
     page_bytes_max: PAGE_BYTES_MAX,
     pages,
   };
-  const isKept = result.first_bytes <= FIRST_BYTES_MAX && pages.every(({ bytes }) => bytes <= PAGE_BYTES_MAX);
+  const isKept = result.first_bytes <= FIRST_BYTES_MAX && pages.every(({ bytes, bytes_max }) => bytes <= bytes_max);
   if (json) console.log(JSON.stringify({ ...result, kept: isKept }));
   else print(result, isKept);
   return isKept ? 0 : 1;
@@ -53,7 +59,7 @@ function sum(chunks: Record<string, Chunk>, names: Iterable<string>): number {
 function print({ first_bytes, pages }: { first_bytes: number; pages: Page[] }, isKept: boolean): void {
   const kilobytes = (bytes: number) => `${(bytes / 1_000).toFixed(1)} KB`.padStart(9);
   console.log(`${kilobytes(first_bytes)}  first load (at most ${kilobytes(FIRST_BYTES_MAX).trim()})`);
-  for (const { page, bytes } of pages)
-    console.log(`${kilobytes(bytes)}  ${page} (at most ${kilobytes(PAGE_BYTES_MAX).trim()})`);
+  for (const { page, bytes, bytes_max } of pages)
+    console.log(`${kilobytes(bytes)}  ${page} (at most ${kilobytes(bytes_max).trim()})`);
   console.log(isKept ? "Within the budget." : "Over the budget.");
 }

@@ -1,4 +1,5 @@
-// npm run dashboard -- e2e [pattern of stories' names] [--json]: the stories and the looks of the dashboard in a real Chromium against a running Postern.
+// npm run dashboard -- e2e [pattern of stories' names] [--look pattern of pages' names] [--json]: the stories and the looks of the
+// dashboard in a real Chromium against a running Postern. With a pattern only what fits it: `--look` alone plays no story.
 // Where there is no Chromium it says so and ends with 3, which the proof run counts as skipped.
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,7 @@ import { FIRST_DAY } from "./stories/first-day.ts";
 import { INBOUND_STORIES } from "./stories/inbound.ts";
 import { PEOPLE_STORIES } from "./stories/people.ts";
 import { SETTINGS_STORIES } from "./stories/settings.ts";
+import { TEMPLATE_STORIES } from "./stories/templates.ts";
 import { type Story, unexpected } from "./story.ts";
 
 const LACKING = 3;
@@ -17,20 +19,25 @@ const STORIES: readonly Story[] = [
   ...SETTINGS_STORIES,
   ...PEOPLE_STORIES,
   ...INBOUND_STORIES,
+  ...TEMPLATE_STORIES,
   ...FIRST_DAY,
 ];
 const NOT_LOOKED: Seen = { pages: 0, violations: [], faults: [] };
 const SCREENSHOTS = process.env.POSTERN_SCREENSHOTS ?? join(tmpdir(), "postern-dashboard");
 
-export async function runEndToEnd({ json, only }: { json: boolean; only?: string }): Promise<number> {
+type Chosen = { json: boolean; only?: string; look?: string };
+
+export async function runEndToEnd({ json, only, look }: Chosen): Promise<number> {
   const executablePath = findChromium();
   if (executablePath === null) {
     console.log("There is no Chromium here (apt-get install chromium, or POSTERN_CHROMIUM=its path): skipped");
     return LACKING;
   }
   await using stage = await setStage(executablePath);
-  const stories = STORIES.filter(({ name }) => new RegExp(only ?? "").test(name));
-  const looks = only === undefined ? await lookAtPages(stage, SCREENSHOTS) : NOT_LOOKED;
+  const stories =
+    look === undefined || only !== undefined ? STORIES.filter(({ name }) => new RegExp(only ?? "").test(name)) : [];
+  const isLooked = only === undefined || look !== undefined;
+  const looks = isLooked ? await lookAtPages(stage, SCREENSHOTS, new RegExp(look ?? "")) : NOT_LOOKED;
   let passed = 0;
   for (const story of stories) if (await playStory(stage, story)) passed += 1;
   for (const fault of [...looks.violations, ...looks.faults]) console.log(`✖ ${fault}`);

@@ -14,7 +14,7 @@ export type Look = { name: string; path: string; ready: string; open?: boolean }
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
-export function pagesOf({ mails, records, links, inbound }: Stage): Look[] {
+export function pagesOf({ mails, records, links, inbound, templates }: Stage): Look[] {
   return [
     { name: "start", path: "/", ready: "Make an API key" },
     { name: "keys", path: "/keys", ready: "read at" },
@@ -51,14 +51,20 @@ export function pagesOf({ mails, records, links, inbound }: Stage): Look[] {
     { name: "aliases", path: "/inbound/aliases", ready: "read at" },
     { name: "spam", path: `/inbound/spam?domain_id=${inbound.domain}`, ready: "Judged by" },
     { name: "simulate", path: "/inbound/simulate", ready: "What became of it stands here" },
+    { name: "templates", path: "/templates", ready: "read at" },
+    { name: "templates-none", path: "/templates?query=nothing", ready: "No template fits" },
+    { name: "template", path: `/templates/${templates.order}`, ready: "Links cannot be followed" },
+    { name: "template-phone", path: `/templates/${templates.order}?view=phone`, ready: "Links cannot be followed" },
+    { name: "template-difference", path: `/templates/${templates.order}?part=difference`, ready: "No difference" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }
 
-export async function lookAtPages(stage: Stage, folder: string): Promise<Seen> {
+/** `only`: pages whose name fits. */
+export async function lookAtPages(stage: Stage, folder: string, only: RegExp): Promise<Seen> {
   mkdirSync(folder, { recursive: true });
   const seen: Seen = { pages: 0, violations: [], faults: [] };
-  const pages = pagesOf(stage);
+  const pages = pagesOf(stage).filter(({ name }) => only.test(name));
   for (const width of WIDTHS) {
     for (const dark of [false, true]) {
       for (const isOpen of [false, true]) {

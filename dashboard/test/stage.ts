@@ -6,6 +6,7 @@ import { type Scene, setScene } from "../../test/support/scene.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
+import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
 import { invite, type Person, setUpFirst } from "./persons.ts";
 
 const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
@@ -28,6 +29,7 @@ export type Stage = {
   /** An invitation that nobody uses. */
   links: { invitation: string };
   inbound: InboundRecords;
+  templates: TemplateRecords;
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
   open(options?: Opening): Promise<Opened>;
   /** Pictures of all pages that are open, `<path>-1.png` and so on; answers where they are. */
@@ -52,6 +54,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     const records = await fillRecords(scene);
     const mails = await fillWithMail(scene);
     const inbound = await fillInbound(scene);
+    const templates = await fillTemplates(scene);
     const links = { invitation: await invite(scene, owner, { email: "guest@nordkiosk.example", role: "viewer" }) };
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
@@ -68,6 +71,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
       mails,
       records,
       inbound,
+      templates,
       open,
       picture,
       [Symbol.asyncDispose]: () => undo.disposeAsync(),

@@ -1,0 +1,135 @@
+// Sending one e-mail by hand: as a test, which is checked and listed and leaves nowhere, or for real. With `content` only the
+// addresses are asked for.
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { type FormEvent, useState } from "react";
+import { AS_TEST, type Schemas, take, v1 } from "../api/client.ts";
+import { domains } from "../api/queries.ts";
+import { fieldProblem, useAct } from "../lib/act.ts";
+import { useOwn } from "../lib/own.ts";
+import { Button } from "../ui/button.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { Field } from "../ui/field.tsx";
+
+type Content = Pick<Schemas["SendRequest"], "subject" | "html_body" | "text_body">;
+type Given = { title: string; open: boolean; close: () => void; content?: Content | null };
+type Kind = "test" | "live";
+type Sent = { body: Schemas["SendRequest"]; kind: Kind };
+
+export function SendOne({ title, open, close, content = null }: Given) {
+  const [sent, keep] = useState<Schemas["SendAnswer"] | null>(null);
+  const end = () => {
+    keep(null);
+    close();
+  };
+  return (
+    <Dialog title={sent === null ? title : "It is accepted"} open={open} close={end}>
+      {sent === null ? <Form content={content} close={end} sent={keep} /> : <Outcome answer={sent} close={end} />}
+    </Dialog>
+  );
+}
+
+function Outcome({ answer: { id, status }, close }: { answer: Schemas["SendAnswer"]; close: () => void }) {
+  return (
+    <>
+      <p>
+        {status === "simulated"
+          ? "Everything was checked as for a real one. Nothing left."
+          : "It is on its way. Its page shows each attempt and each answer."}
+      </p>
+      <div className="acts">
+        <Button onClick={close}>Close</Button>
+        <Link to="/emails/$id" params={{ id }} className="btn primary">
+          Open the e-mail
+        </Link>
+      </div>
+    </>
+  );
+}
+
+type FormGiven = { content: Content | null; close: () => void; sent: (answer: Schemas["SendAnswer"]) => void };
+
+function Form({ content, close, sent }: FormGiven) {
+  const [kind, choose] = useState<Kind>("test");
+  const sending = useAct({
+    run: ({ body, kind: as }: Sent) => take(v1.POST("/v1/send", { body, headers: as === "test" ? AS_TEST : {} })),
+    refresh: [["emails"]],
+    done: (answer) => {
+      sent(answer);
+      return undefined;
+    },
+  });
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const text = (name: string) => String(form.get(name) ?? "").trim();
+    const to = text("to")
+      .split(/[\s,;]+/)
+      .filter(Boolean);
+    const written = content ?? { subject: text("subject"), ...bodyOf(text("body")) };
+    sending.mutate({ body: { from: text("from"), to, ...written }, kind });
+  };
+  const problem = (name: string) => fieldProblem(sending.error, name);
+  return (
+    <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
+      <Addresses problem={problem} />
+      {content === null && (
+        <>
+          <Field label="Subject" problem={problem("subject")}>
+            {(bound) => <input {...bound} name="subject" autoComplete="off" />}
+          </Field>
+          <Field
+            label="Message"
+            help="Plain text, or HTML when it begins with <"
+            problem={problem("text_body") ?? problem("html_body")}
+          >
+            {(bound) => <textarea {...bound} name="body" rows={7} />}
+          </Field>
+        </>
+      )}
+      <Field
+        label="Kind"
+        help={
+          kind === "test"
+            ? "As with a test key: everything is checked, it is listed, and nothing leaves."
+            : "It is really sent, and counts as any other mail."
+        }
+      >
+        {(bound) => (
+          <select {...bound} name="kind" value={kind} onChange={(event) => choose(event.target.value as Kind)}>
+            <option value="test">Test</option>
+            <option value="live">Real</option>
+          </select>
+        )}
+      </Field>
+      <div className="acts">
+        <Button onClick={close}>Close</Button>
+        <Button look="primary" type="submit" busy={sending.isPending && "Sending…"}>
+          {kind === "test" ? "Send the test" : "Send it"}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function Addresses({ problem }: { problem: (name: string) => string | undefined }) {
+  const { person } = useOwn();
+  const owned = useQuery(domains).data?.domains ?? [];
+  const sender = owned.find(({ type, verified }) => type !== "inbound" && verified);
+  const first = sender === undefined ? "" : `hello@${sender.domain}`;
+  const toProblem = ["to", "to[0]", "to[1]", "to[2]"].map(problem).find(Boolean);
+  return (
+    <>
+      <Field label="From" help="An address of a verified domain" problem={problem("from")}>
+        {(bound) => <input key={first} {...bound} name="from" defaultValue={first} autoComplete="off" />}
+      </Field>
+      <Field label="To" help="Several with commas between them" problem={toProblem}>
+        {(bound) => <input {...bound} name="to" defaultValue={person.email} autoComplete="off" />}
+      </Field>
+    </>
+  );
+}
+
+function bodyOf(text: string): Content {
+  return text.startsWith("<") ? { html_body: text } : { text_body: text };
+}

@@ -1,0 +1,71 @@
+// Stories of templates: made, written with what is found in them, shown as it is written, sent as a test, saved.
+import assert from "node:assert/strict";
+import type { Story } from "../story.ts";
+
+export const TEMPLATE_STORIES: readonly Story[] = [
+  {
+    name: "a template is made, written in the editor, shown as it is written, sent as a test, and saved as a version",
+    async play({ scene }, page) {
+      await page.goto("/templates");
+      await page.getByRole("button", { name: "New template" }).click();
+      await page.getByRole("textbox", { name: "Name" }).fill("Parcel news");
+      await page.getByRole("textbox", { name: "Subject" }).fill("News of {{parcel}}");
+      await page.getByRole("textbox", { name: "Slug" }).fill("Not A Slug");
+      await page.getByRole("button", { name: "Make it" }).click();
+      await page.locator("dialog .problem").waitFor();
+      await page.getByRole("textbox", { name: "Slug" }).fill("parcel-news");
+      await page.getByRole("button", { name: "Make it" }).click();
+      await page.getByRole("heading", { name: "Parcel news" }).waitFor();
+      const source = page.locator(".cm-content");
+      await source.fill("<p>Dear {{name}}</p>\n<p>{{#if late}}late</p>");
+      await page.getByRole("alert").first().waitFor();
+      await page.locator(".cm-line.mistake").waitFor();
+      await source.fill("<p>Dear {{name}}</p>\n<p>{{#if late}}It comes late.{{/if}}</p>");
+      await page.getByRole("textbox", { name: "name", exact: true }).fill("Maja <3");
+      await page.frameLocator("iframe.mail").getByText("Dear Maja <3").waitFor();
+      await page.getByRole("textbox", { name: "parcel", exact: true }).fill("1042");
+      await page.getByText("News of 1042").waitFor();
+      await page.getByRole("tab", { name: "Phone" }).click();
+      await page.waitForURL(/view=phone/);
+      await page.frameLocator("iframe.mail").getByText("Dear Maja <3").waitFor();
+      await page.getByRole("tab", { name: "Difference" }).click();
+      await page.locator(".difference .came").getByText("It comes late.").waitFor();
+      await page.getByRole("button", { name: "Send a test" }).click();
+      await page.getByRole("button", { name: "Send the test" }).click();
+      await page.getByText("Nothing left.").waitFor();
+      await page.getByRole("button", { name: "Close" }).click();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved as version 2.").waitFor();
+      await page.getByText("not saved").waitFor({ state: "detached" });
+      const { body } = await scene.ask("GET", "/v1/templates/parcel-news");
+      const saved = body.template as unknown as { html_body: string; version: number };
+      assert.deepEqual(
+        [saved.version, saved.html_body],
+        [2, "<p>Dear {{name}}</p>\n<p>{{#if late}}It comes late.{{/if}}</p>"],
+      );
+      const sent = await scene.ask("GET", "/v1/emails?environment=test&limit=1");
+      const [mail] = sent.body.emails as unknown as { subject: string; status: string }[];
+      assert.deepEqual([mail?.subject, mail?.status], ["News of 1042", "simulated"]);
+    },
+  },
+  {
+    name: "a template is found, switched off, and deleted after a question",
+    async play({ scene }, page) {
+      await page.goto("/templates");
+      await page.getByText("read at").waitFor();
+      await page.keyboard.press("/");
+      await page.keyboard.type("reset");
+      await page.keyboard.press("Enter");
+      await page.getByText("1 template ·").waitFor();
+      await page.getByRole("link", { name: "Password reset" }).click();
+      await page.getByRole("button", { name: "Settings" }).click();
+      await page.getByRole("checkbox", { name: "It can be sent" }).uncheck();
+      await page.locator("dialog").getByRole("button", { name: "Save" }).click();
+      await page.locator(".top").getByText("Off").waitFor();
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Delete the template" }).click();
+      await page.getByText("Password reset is deleted.").waitFor();
+      assert.equal((await scene.ask("GET", "/v1/templates/reset")).status, 404);
+    },
+  },
+];
