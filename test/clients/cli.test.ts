@@ -7,7 +7,9 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { after, before, test } from "node:test";
+import { Webhook as StandardWebhooks } from "standardwebhooks";
 import { readOperations } from "../../clients/cli/commands/resources.ts";
 import { verify } from "../../clients/node/src/postern.ts";
 import { type TestApi, testApi } from "../support/api.ts";
@@ -286,7 +288,7 @@ test("why of a domain names what holds its mail: warming, quota, records", async
   assert.match(await why("fading.example", live_key), /degraded.*is gone.*72 hours more.*domains verify fading/s);
 });
 
-test("listen forwards an event byte for byte, signed", async () => {
+test("listen forwards an event byte for byte, signed, and again when asked", async () => {
   const calls: { body: Buffer; headers: IncomingMessage["headers"] }[] = [];
   const server = createServer(async (request, response) => {
     const parts: Buffer[] = [];
@@ -298,9 +300,11 @@ test("listen forwards an event byte for byte, signed", async () => {
   const port = (server.address() as AddressInfo).port;
   const secret = `whsec_${"k".repeat(44)}`;
   const stop = new AbortController();
+  const typed = new PassThrough();
   const listening = run(["listen", `${port}/hooks`, "--secret", secret, "--events", "email.delivered"], {
     tty: true,
     signal: stop.signal,
+    stdin: typed,
   });
   await until("it is known that somebody reads", async () => {
     const rows = await api.world.db.query("select 1 from event_listener where org_id = $1", [api.org_id]);
@@ -323,6 +327,12 @@ test("listen forwards an event byte for byte, signed", async () => {
     event.event_id,
   ]);
   assert.deepEqual(found.call.body, stored?.body);
+  const standard = new StandardWebhooks(secret).verify(found.call.body.toString(), found.call.headers as never);
+  assert.equal((standard as { event_id: string }).event_id, event.event_id);
+  const before = calls.length;
+  typed.write("r\n");
+  const again = await until("it is sent again", () => calls[before]);
+  assert.deepEqual(again.body, calls[before - 1]?.body);
   stop.abort();
   const { out } = await listening;
   assert.match(out, /delivered +listen@recipient\.example.*→ 200/);

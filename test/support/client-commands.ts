@@ -1,4 +1,5 @@
 // Runs one client command line as the program does, in this process, and collects what it writes.
+import { Readable } from "node:stream";
 import { Command } from "commander";
 import { addClientCommands } from "../../clients/cli/cli.ts";
 
@@ -6,7 +7,7 @@ import { addClientCommands } from "../../clients/cli/cli.ts";
 export type Ended = { status: number; out: string; err: string; json: any };
 export type Given = {
   env: Record<string, string>;
-  stdin?: string;
+  stdin?: string | Readable;
   tty?: boolean;
   signal?: AbortSignal;
   columns?: number;
@@ -25,12 +26,7 @@ export async function runClient(words: string[], given: Given, ended = nothingYe
   const program = new Command("postern").configureOutput({ writeErr: into("err").write, writeOut: into("out").write });
   addClientCommands(program, {
     env: { NO_COLOR: "1", ...env },
-    stdin: Object.assign(
-      (async function* () {
-        yield Buffer.from(stdin);
-      })(),
-      { isTTY: tty },
-    ) as never,
+    stdin: Object.assign(typeof stdin === "string" ? Readable.from([Buffer.from(stdin)]) : stdin, { isTTY: tty }),
     stdout: into("out"),
     stderr: into("err"),
     signal,

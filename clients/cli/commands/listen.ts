@@ -1,6 +1,7 @@
 // `postern listen 3000/hooks`: events reach a program on this machine as webhooks would, without a tunnel. `postern tail`: the
 // same events for people. `postern trigger`: make one happen.
-import { randomBytes, randomUUID } from "node:crypto";
+import { createHmac, randomBytes, randomUUID } from "node:crypto";
+import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { SIGNATURE_HEADER, sign } from "../../node/src/postern.ts";
 import { type Heard, readEvents } from "../events.ts";
@@ -46,13 +47,31 @@ async function listen(session: Session, target: string | undefined, options: Lis
   await session.client().me.get();
   if (options.printSecret) out.line(secret);
   else if (url) out.say(`Signing secret of this run: ${secret}`);
-  out.say(url ? `Ready: events go to ${url} (Ctrl-C ends)` : "Ready (Ctrl-C ends)");
+  out.say(
+    url ? `Ready: events go to ${url} (r and Enter sends the last one again, Ctrl-C ends)` : "Ready (Ctrl-C ends)",
+  );
   const source = { base_url, api_key, types: typesOf(options.events), after: options.after ?? null, signal };
-  for await (const heard of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+  let last: Heard | null = null;
+  const pass = async (heard: Heard): Promise<void> => {
     const answer = url === null ? null : await forward(url, heard, secret);
     if (out.isJson) out.data({ ...heard, body: JSON.parse(heard.body), forwarded: answer });
     else out.line(`${lineOf(session, heard)}${answer === null ? "" : `  → ${outcomeOf(session, answer)}`}`);
+  };
+  using _words = onWord(session, "r", () => (last && url !== null ? pass(last) : null));
+  for await (const heard of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+    last = heard;
+    await pass(heard);
   }
+}
+
+/** Acts each time a person at a terminal types this word and Enter, until it is disposed of. */
+function onWord({ out, stdin }: Session, word: string, act: () => Promise<void> | null): Disposable {
+  if (stdin.isTTY !== true) return { [Symbol.dispose]: () => undefined };
+  const lines = createInterface({ input: stdin as never });
+  lines.on("line", (line) => {
+    if (line.trim() === word) void (act() ?? out.say("no event has come yet"));
+  });
+  return { [Symbol.dispose]: () => lines.close() };
 }
 
 type Answer = { status: number | null; ms: number; error: string | null };
@@ -72,6 +91,7 @@ async function forward(url: string, { id, event, body }: Heard, secret: string):
         "x-service-delivery-id": randomUUID(),
         "x-service-attempt": "1",
         [SIGNATURE_HEADER]: sign(body, secret),
+        ...standardHeaders(id, body, secret),
       },
       body,
       redirect: "manual",
@@ -83,6 +103,14 @@ async function forward(url: string, { id, event, body }: Heard, secret: string):
     const cause = (error as { cause?: { code?: string } }).cause?.code;
     return { status: null, ms: ms(), error: cause ?? (error as Error).message };
   }
+}
+
+/** Of Standard Webhooks (https://www.standardwebhooks.com): the key is what stands behind `whsec_`, read as base64. */
+function standardHeaders(id: string, body: string, secret: string): Record<string, string> {
+  const seconds = Math.floor(Date.now() / 1000);
+  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const signature = createHmac("sha256", key).update(`${id}.${seconds}.${body}`).digest("base64");
+  return { "webhook-id": id, "webhook-timestamp": String(seconds), "webhook-signature": `v1,${signature}` };
 }
 
 function outcomeOf({ out }: Session, { status, ms, error }: Answer): string {
@@ -105,7 +133,7 @@ function typesOf(text: string | undefined): string[] {
   return types;
 }
 
-type Told = {
+type Shown = {
   timestamp: string;
   recipient?: string;
   to?: string;
@@ -116,11 +144,11 @@ type Told = {
 };
 
 function lineOf({ out }: Session, { event, body }: Heard): string {
-  const told = JSON.parse(body) as Told;
+  const shown = JSON.parse(body) as Shown;
   const style =
     event === "email.delivered" || event === "email.received" ? "green" : event === "email.deferred" ? "yellow" : "red";
-  const time = out.paint("dim", `${told.timestamp.slice(11, 19)}Z`);
-  const about = [told.recipient ?? told.to ?? "", told.subject ?? "", told.diag_message ?? ""];
+  const time = out.paint("dim", `${shown.timestamp.slice(11, 19)}Z`);
+  const about = [shown.recipient ?? shown.to ?? "", shown.subject ?? "", shown.diag_message ?? ""];
   return `${time} ${out.paint(style, event.replace("email.", "").padEnd(10))} ${printable(about.filter((text) => text !== "").join("  "))}`;
 }
 
@@ -133,9 +161,9 @@ async function tail(session: Session, { events, failed, to }: TailOptions): Prom
   out.say("Watching (Ctrl-C ends)");
   const source = { base_url, api_key, types: failed ? FAILED : typesOf(events), after: null, signal };
   for await (const heard of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
-    const told = JSON.parse(heard.body) as Told;
-    if (to !== undefined && !(told.recipient ?? told.to ?? "").toLowerCase().includes(to.toLowerCase())) continue;
-    if (out.isJson) out.data(told);
+    const shown = JSON.parse(heard.body) as Shown;
+    if (to !== undefined && !(shown.recipient ?? shown.to ?? "").toLowerCase().includes(to.toLowerCase())) continue;
+    if (out.isJson) out.data(shown);
     else out.line(lineOf(session, heard));
   }
 }

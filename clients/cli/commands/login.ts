@@ -1,7 +1,8 @@
-// login, logout, whoami, use: who the command line is.
+// login, logout, whoami, use, open: who the command line is, and where.
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { Postern } from "../../node/src/postern.ts";
+import { openInBrowser } from "../browser.ts";
 import { CliError, STATUS } from "../exit.ts";
 import { recordOf } from "../output.ts";
 import { profilesFile, readProfiles, writeProfiles } from "../profiles.ts";
@@ -22,6 +23,9 @@ export function addLogin(program: Command, around: Surroundings): void {
     .description("choose the profile that commands are run as")
     .argument("<profile>")
     .action(acting(around, use));
+  withGlobals(program.command("open"))
+    .description("open the dashboard in a browser")
+    .action(acting(around, openDashboard));
 }
 
 async function login(session: Session, { profile = "default", baseUrl, keyStdin }: LoginOptions): Promise<void> {
@@ -77,6 +81,13 @@ async function use({ out, env }: Session, name: string): Promise<void> {
   writeProfiles(env, { profiles, current: name });
   if (out.isJson) return void out.data({ profile: name });
   out.line(`Commands are run as "${name}" now.`);
+}
+
+async function openDashboard({ out, access }: Session): Promise<void> {
+  const { base_url } = access();
+  if (out.isJson) return void out.data({ url: base_url });
+  out.line(base_url);
+  openInBrowser(base_url);
 }
 
 async function whoami(session: Session): Promise<void> {

@@ -1,6 +1,5 @@
 // `postern templates pull|push|preview`: templates as files in a folder, one folder each, named by its slug. Not here: how they
 // are read and compared (template-files.ts).
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, watch, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
@@ -8,6 +7,7 @@ import { pathToFileURL } from "node:url";
 import { isDeepStrictEqual } from "node:util";
 import type { Command } from "commander";
 import { NotFoundError, type Template, type TemplatePreview } from "../../node/src/postern.ts";
+import { openInBrowser } from "../browser.ts";
 import { CliError, STATUS } from "../exit.ts";
 import { printable } from "../output.ts";
 import { acting, type Session, type Surroundings, withGlobals } from "../session.ts";
@@ -163,7 +163,7 @@ async function preview(session: Session, what: string, options: PreviewOptions):
   };
   await render();
   out.say(pathToFileURL(file).href);
-  if (options.open) showInBrowser(file);
+  if (options.open) openInBrowser(file);
   if (options.watch) await again(session, what, render);
 }
 
@@ -222,12 +222,4 @@ async function again(session: Session, folder: string, render: () => Promise<voi
   watcher.close();
   clearTimeout(timer);
   await rendering;
-}
-
-function showInBrowser(file: string): void {
-  const [command = "", ...given] =
-    process.platform === "darwin" ? ["open"] : process.platform === "win32" ? ["cmd", "/c", "start", ""] : ["xdg-open"];
-  spawn(command, [...given, file], { stdio: "ignore", detached: true })
-    .on("error", () => undefined)
-    .unref();
 }
