@@ -1668,6 +1668,16 @@ alter table tls_report enable row level security;
 alter table tls_report force row level security;
 create policy tenant on tls_report as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table tls_report_due (
+  day date not null,
+  domain text collate "C" not null,
+  next_at timestamp with time zone,
+  attempts integer default 0 not null,
+  urls text[],
+  constraint tls_report_due_pkey PRIMARY KEY (day, domain)
+);
+CREATE INDEX tls_report_due_next ON tls_report_due USING btree (next_at) WHERE (next_at IS NOT NULL);
+
 create table tls_result (
   day date not null,
   domain text collate "C" not null,

@@ -38,6 +38,7 @@ import { mountWitness } from "./outbound/guard/witness.ts";
 import { laneFinder, MTA_CHANNEL, notifier, startOutbound } from "./outbound/outbound.ts";
 import { mountPools } from "./outbound/pools/pool-endpoints.ts";
 import { mountRelays } from "./outbound/route/relay-endpoints.ts";
+import { startTlsReports } from "./outbound/tls-reports/tls-reports.ts";
 import type { Mark } from "./outbound/types.ts";
 import { startPeopleWork } from "./people/people.ts";
 import { mountPeople } from "./people/routes.ts";
@@ -57,6 +58,7 @@ import {
   domainPorts,
   type Engine,
   inboundPorts,
+  reportPorts,
   sendingParts,
   settlingPorts,
   warmingPorts,
@@ -227,6 +229,7 @@ function startClockWork(world: World, engine: Engine): Part[] {
     suppressions: startSuppressionWork(world),
     dmarc: startDmarcWork(world),
     outbound: startOutboundWork(world),
+    tlsReports: startTlsReports(world, reportPorts(world, engine)),
     inbound: startInboundWork(world),
     masked: startMaskedWork(world, settlingPorts(world, engine)),
     warming: startWarmingWork(world, warmingPorts(world)),

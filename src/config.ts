@@ -60,6 +60,8 @@ export type Config = {
   trusted_proxies: string[];
   allowed_networks: string[];
   greylisting: boolean;
+  /** Are reports on TLS sent to the domains that ask for them? */
+  tls_reports: boolean;
   log_level: string;
   bootstrap_live_key: string | null;
   bootstrap_test_key: string | null;
@@ -188,6 +190,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
       "your own that customers' webhooks and relays may reach",
     ),
     greylisting: flag(reader, "POSTERN_GREYLISTING"),
+    tls_reports: flag(reader, "POSTERN_TLS_REPORTS", true),
     log_level: logLevel(reader),
     bootstrap_live_key: firstKey(reader, "live"),
     bootstrap_test_key: firstKey(reader, "test"),

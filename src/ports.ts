@@ -24,12 +24,14 @@ import {
   maskedDecider,
   maskedReturnPath,
   replyHandler,
+  serviceMailer,
   type TracePorts,
   withActivity,
   withMaskedKey,
 } from "./masked/masked.ts";
 import { exitChooser, type FindLane, hasQueuedMail, type Outbound, poolPorts } from "./outbound/outbound.ts";
 import { findSources } from "./outbound/pools/sources.ts";
+import type { ReportPorts } from "./outbound/tls-reports/tls-reports.ts";
 import type { Spool } from "./platform/storage/spool.ts";
 import type { World } from "./platform/world.ts";
 import { forgetWindows, usedOf } from "./sending/prepare/allowances.ts";
@@ -159,6 +161,12 @@ export function domainPorts(world: World): DomainPorts {
 /** What DMARC needs of features to its left: the addresses mail leaves from. */
 export function dmarcPorts(world: World): DmarcPorts {
   return { ourAddresses: async () => [...(await findSources(world)).values()].flatMap(({ ip }) => ip ?? []) };
+}
+
+/** What reports on TLS need of features to their right: mail of the service's own domain. */
+export function reportPorts(world: World, engine: Engine): ReportPorts {
+  const { isReady, sendMade } = serviceMailer(world, engine);
+  return { isReady, queue: sendMade };
 }
 
 /** What warming needs of features to its right: the figures it judges by, and the windows that sending counts in. */

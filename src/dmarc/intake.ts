@@ -6,7 +6,7 @@ import { findReports } from "../mail/dmarc-report/report-mail.ts";
 import type { AggregateReport } from "../mail/dmarc-report/types.ts";
 import { type Allowance, UNPACKED_BYTES_MAX } from "../mail/dmarc-report/unpack.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
-import type { TlsReport } from "../mail/tls-report.ts";
+import type { TlsReport } from "../mail/tls-report/read-report.ts";
 import type { Tx } from "../platform/database/db.ts";
 import { createFairGate } from "../platform/fair/fair-gate.ts";
 import { uuidFloor } from "../platform/random.ts";

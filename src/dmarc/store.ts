@@ -3,7 +3,7 @@
 // could have sent, so that nobody can keep a reporter's word out by guessing its report id first.
 import { createHash } from "node:crypto";
 import type { AggregateReport } from "../mail/dmarc-report/types.ts";
-import type { TlsReport } from "../mail/tls-report.ts";
+import type { TlsReport } from "../mail/tls-report/read-report.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import * as dayQueries from "./day-queries.ts";

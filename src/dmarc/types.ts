@@ -1,6 +1,6 @@
 // DMARC reports as rows, the figures made of them, and what the feature borrows of others.
 import type { AggregateReport, Disposition, PublishedPolicy, ReportRecord } from "../mail/dmarc-report/types.ts";
-import type { TlsReport } from "../mail/tls-report.ts";
+import type { TlsReport } from "../mail/tls-report/read-report.ts";
 
 export const STATUSES = ["counted", "unauthenticated", "unreadable"] as const;
 export const VIAS = ["mail", "upload"] as const;

@@ -15,7 +15,7 @@ import type { EventView, MailEvent } from "./types.ts";
 export { isSentByCustomer } from "./origins.ts";
 export type { EventView, MailEvent } from "./types.ts";
 
-const UNLISTED_ORIGINS = new Set(["masked", "system"]);
+const UNLISTED_ORIGINS = new Set(["masked", "system", "tls_report"]);
 
 /** Writes the events of one batch. Must run in the transaction that records the outcomes themselves. */
 export async function recordEvents(tx: Tx, world: Pick<World, "clock" | "random">, events: MailEvent[]): Promise<void> {

@@ -2,7 +2,7 @@
 // One list, so that statistics, webhooks and feedback addresses agree.
 
 /** Made by us: a forward of received mail, mail through a masked address, our own notices. */
-const SERVICE_ORIGINS = new Set(["forward", "masked", "system"]);
+const SERVICE_ORIGINS = new Set(["forward", "masked", "system", "tls_report"]);
 
 /** Did the customer send it? Only such mail is counted, announced to webhooks and judged by warming. */
 export function isSentByCustomer({ origin }: { origin?: string }): boolean {

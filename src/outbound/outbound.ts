@@ -160,7 +160,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   const rehomer = rehomerFor(whole, world, deps.findLane ?? laneFinder(world));
   const recheck = createRecheck(world, deps.leaving);
   const intake = createIntake(world, {
-    routes: createRoutes(world, results),
+    routes: createRoutes(world),
     relays: relayFinder(world),
     planRelay: relayPlanner(world),
     reach,

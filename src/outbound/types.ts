@@ -105,6 +105,9 @@ export const DEFAULT_SOURCE_ID = "00000000-0000-7000-8000-000000000001";
 export const CLASS_TRANSACTIONAL = 0;
 export const CLASS_BULK = 1;
 
+/** The `origin` of our reports on TLS: they leave under no TLS policy. */
+export const TLS_REPORT_ORIGIN = "tls_report";
+
 /** How far this process has seen its database come: it claims from no other, and from none that is behind. */
 export type Mark = {
   id: string;

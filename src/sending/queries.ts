@@ -94,8 +94,8 @@ export type EmailFilter = {
 
 /** `filter` in SQL; ids bound the day partitions, as they hold the time. */
 function where(filter: EmailFilter, values: unknown[]): string {
-  // What goes through masked addresses is shown in their activity.
-  const parts = ["m.org_id = $1", "m.origin <> 'masked'"];
+  // What goes through masked addresses is shown in their activity, and reports on TLS are no organization's mail.
+  const parts = ["m.org_id = $1", "m.origin not in ('masked', 'tls_report')"];
   const add = (sql: string, value: unknown): void => {
     values.push(value);
     parts.push(sql.replaceAll("?", `$${values.length}`));
@@ -142,7 +142,7 @@ export function findEmail(tx: Query, orgId: string, id: string) {
 /** The e-mail that was sent, whatever forwarded it later under the same Message-ID; the newest. Index: message_by_message_id. */
 export function findEmailByMessageId(tx: Query, orgId: string, messageId: string) {
   return tx.query<EmailRow>(
-    `select ${EMAIL} from message m where m.org_id = $1 and m.message_id = $2 and m.origin <> 'masked'
+    `select ${EMAIL} from message m where m.org_id = $1 and m.message_id = $2 and m.origin not in ('masked', 'tls_report')
       order by m.origin in ('forward', 'system'), m.id desc limit 1`,
     [orgId, messageId],
   );

@@ -27,7 +27,7 @@ export function findSentByMessageId(db: Query, keys: readonly { org_id: string; 
     `select distinct on (m.org_id, m.message_id) m.org_id, m.message_id, m.id
        from unnest($1::uuid[], $2::text[]) as k (org_id, message_id)
        join message m on m.org_id = k.org_id and m.message_id = k.message_id
-        and m.origin not in ('forward', 'masked', 'system')
+        and m.origin not in ('forward', 'masked', 'system', 'tls_report')
       order by m.org_id, m.message_id, m.id desc`,
     [keys.map((key) => key.org_id), keys.map((key) => key.message_id)],
   );

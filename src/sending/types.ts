@@ -140,7 +140,7 @@ export type RawMessage = {
   id: string;
   environment: "live" | "test";
   domain_id: string;
-  origin: "forward" | "masked" | "system";
+  origin: "forward" | "masked" | "system" | "tls_report";
   /** The Message-ID that it carries, without angle brackets. */
   message_id: string;
   from_address: string;

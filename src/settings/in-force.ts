@@ -70,6 +70,7 @@ const ROWS: Row[] = [
   ["POSTERN_TRUSTED_PROXIES", ({ trusted_proxies }) => listed(trusted_proxies)],
   ["POSTERN_ALLOWED_NETWORKS", ({ allowed_networks }) => listed(allowed_networks)],
   ["POSTERN_GREYLISTING", ({ greylisting }) => flagged(greylisting)],
+  ["POSTERN_TLS_REPORTS", ({ tls_reports }) => flagged(tls_reports)],
   ["POSTERN_OIDC_ISSUER", ({ oidc }) => oidc?.issuer ?? null],
   ["POSTERN_OIDC_CLIENT_ID", ({ oidc }) => oidc?.client_id ?? null],
   ["POSTERN_OIDC_CLIENT_SECRET", ({ oidc }) => hidden(oidc)],

@@ -31,12 +31,13 @@ export function words(text: string | undefined): string[] {
 }
 
 /** `1` or `0`. */
-export function flag(reader: Reading, variable: string): boolean {
+export function flag(reader: Reading, variable: string, fallback = false): boolean {
   const text = reader.env[variable] ?? "";
-  if (text === "" || text === "0" || text === "false") return false;
+  if (text === "") return fallback;
+  if (text === "0" || text === "false") return false;
   if (text === "1" || text === "true") return true;
   reader.problems.push(`${variable} is "${text}"; write 1 or 0.`);
-  return false;
+  return fallback;
 }
 
 /** From `min` to 65535. */

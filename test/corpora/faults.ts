@@ -143,7 +143,7 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     what: "sessions of TLS reports are not counted",
-    file: "src/mail/tls-report.ts",
+    file: "src/mail/tls-report/read-report.ts",
     from: "value >= 0 && value <= SESSIONS_MAX ? value : 0;",
     to: "value >= 0 && value <= SESSIONS_MAX ? 0 : 0;",
     corpora: ["tls-rpt"],

@@ -8,7 +8,7 @@ import pg from "pg";
 import { readReport } from "../../src/mail/dmarc-report/read-report.ts";
 import { findReports } from "../../src/mail/dmarc-report/report-mail.ts";
 import { parseMessage } from "../../src/mail/mime/parse-message.ts";
-import type { TlsReport } from "../../src/mail/tls-report.ts";
+import type { TlsReport } from "../../src/mail/tls-report/read-report.ts";
 import { answerTo, caseFiles } from "./case-files.ts";
 import { type MxStage, mxStage } from "./mx-stage.ts";
 import type { Corpus, Tally } from "./tally.ts";

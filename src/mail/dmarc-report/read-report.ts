@@ -1,6 +1,6 @@
 // One file as it came, in whatever packing → the report in it: a DMARC aggregate report (XML) or an SMTP TLS report (JSON),
 // recognised by the first byte inside. Nothing a stranger's file holds throws.
-import { parseTlsReport, TLS_REPORT_BYTES_MAX, type TlsReport } from "../tls-report.ts";
+import { parseTlsReport, TLS_REPORT_BYTES_MAX, type TlsReport } from "../tls-report/read-report.ts";
 import { createReportBuilder } from "./build-report.ts";
 import type { AggregateReport } from "./types.ts";
 import { type Allowance, UNPACKED_BYTES_MAX, unpack } from "./unpack.ts";

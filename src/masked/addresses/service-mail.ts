@@ -1,6 +1,8 @@
 // Mail of the service itself to a person: from its own domain, signed with its own key, and in no organization's list of e-mails. The domain
 // is ready once its DKIM record is published as Postern's key has it: before that a mailbox would rightly refuse what claims to be from it.
+import { organizationNamed } from "../../accounts/accounts.ts";
 import { buildMessage } from "../../mail/mime/write/build-message.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { enqueueRaw, withLane } from "../../sending/sending.ts";
@@ -71,7 +73,12 @@ export type ServiceMailer = {
   isReady(): Promise<boolean>;
   /** Queues it; false where the domain is not ready. */
   send(mail: ServiceMail): Promise<boolean>;
+  /** Queues ready-made mail in the name of the first organization; what `within` writes is committed with it. */
+  sendMade(mails: readonly MadeMail[], within: (tx: Tx) => Promise<unknown>): Promise<void>;
 };
+
+/** Mail of the service's own domain that is no organization's: reports on TLS. */
+export type MadeMail = { id: string; from_address: string; to: string; subject: string; bytes: Buffer };
 
 export function serviceMailer(world: ServiceWorld, ports: MaskedPorts): ServiceMailer {
   let looked: { atMs: number; ready: boolean } | null = null;
@@ -83,6 +90,7 @@ export function serviceMailer(world: ServiceWorld, ports: MaskedPorts): ServiceM
   };
   return {
     isReady,
+    sendMade: (mails, within) => sendMade(world, ports, mails, within),
     async send(mail) {
       if (!(await isReady())) return false;
       const own = composeOwnMail(world, { ...mail, environment: "live", from_name: "Postern" });
@@ -97,6 +105,33 @@ export function serviceMailer(world: ServiceWorld, ports: MaskedPorts): ServiceM
       return true;
     },
   };
+}
+
+async function sendMade(
+  world: ServiceWorld,
+  ports: MaskedPorts,
+  mails: readonly MadeMail[],
+  within: (tx: Tx) => Promise<unknown>,
+): Promise<void> {
+  const org_id = await organizationNamed(world, null);
+  const { masked_domain, bounce_host } = world.config;
+  const laned = await Promise.all(
+    mails.map(({ id, from_address, to, subject, bytes }) =>
+      withLane(ports.findLane, {
+        ...{ org_id, id, environment: "live", domain_id: MASKED_DOMAIN_ID, origin: "tls_report" },
+        ...{ message_id: `${id}@${masked_domain}`, from_address, from_header: from_address, subject, metadata: {} },
+        ...{ recipient: to, envelope_from: null, return_path_host: bounce_host, mime: bytes, blob_key: null },
+        created_at: new Date(world.clock.now()),
+      }),
+    ),
+  );
+  await withPartitions(world, () =>
+    world.db.asOrg(org_id, async (tx) => {
+      await enqueueRaw(tx, laned);
+      await within(tx);
+    }),
+  );
+  if (laned.length > 0) ports.notify();
 }
 
 /** Is the DKIM record there, as the key has it? */

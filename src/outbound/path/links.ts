@@ -13,8 +13,8 @@ import {
   type Terms,
   type Verdict,
 } from "../route/tls-policy.ts";
-import type { TlsResult, TlsResults } from "../route/tls-results.ts";
-import type { Job, Lane, Outcome } from "../types.ts";
+import type { PolicySeen, TlsResult, TlsResults } from "../route/tls-results.ts";
+import { type Job, type Lane, type Outcome, TLS_REPORT_ORIGIN } from "../types.ts";
 import { type AttemptResult, deferredLocally, unreachable } from "./attempt.ts";
 import type { Link } from "./link.ts";
 
@@ -41,12 +41,28 @@ export type Opening = { source: Source; hop: PlannedHop; delivery: Delivery; sta
 
 type Results = Pick<TlsResults, "note">;
 
+const NO_TERMS: Terms = { kind: "opportunistic", testing: false };
+
+/**
+ * A report on TLS must arrive although TLS fails, as that may be what it says, and is not counted for the next one (RFC 8460 §3). A
+ * relay's terms hold for it too.
+ */
+function isTlsReport({ job }: Pick<Delivery, "job">): boolean {
+  return job.about.origin === TLS_REPORT_ORIGIN;
+}
+
+function hopFor(hop: PlannedHop, delivery: Pick<Delivery, "job">): PlannedHop {
+  return isTlsReport(delivery) && hop.terms.kind !== "relay" ? { ...hop, terms: NO_TERMS } : hop;
+}
+
 const CONNECT_TIMEOUT_MS = 30_000;
 
 /** Opens a session to one hop on the terms of the delivery, stepping down only as far as they let it. */
-export async function openLink(world: LinkWorld, results: Results, opening: Opening): Promise<Link | Unopened> {
-  const { hop, delivery } = opening;
-  const { terms } = hop;
+export async function openLink(world: LinkWorld, results: Results, planned: Opening): Promise<Link | Unopened> {
+  const { delivery } = planned;
+  const opening = { ...planned, hop: hopFor(planned.hop, delivery) };
+  const { terms } = opening.hop;
+  noteTrouble(results, delivery);
   const mustEncrypt = delivery.job.about.require_tls;
   if (terms.kind === "closed") return closed(world, results, opening, terms);
   let trouble: Verdict = null;
@@ -203,7 +219,7 @@ function whoDemands(domain: string, terms: Terms): string {
 // --- results and reuse ------------------------------------------------------------------------------------------------------
 
 function noteFailure(results: Results, { source, hop, delivery }: Opening, trouble: Verdict): void {
-  if (hop.terms.kind === "relay" || !trouble) return;
+  if (hop.terms.kind === "relay" || !trouble || isTlsReport(delivery)) return;
   results.note({
     domain: delivery.plan.domain,
     policy: hop.policy,
@@ -216,12 +232,26 @@ function noteFailure(results: Results, { source, hop, delivery }: Opening, troub
 }
 
 /**
+ * That a policy was announced and could not be had is what its owner most wants to know (RFC 8460 §4.3.2): once a look-up, and only
+ * where other mail than reports goes there.
+ */
+function noteTrouble(results: Results, delivery: Delivery): void {
+  const { plan } = delivery;
+  if (!plan.sts_trouble || isTlsReport(delivery)) return;
+  const policy: PolicySeen = { type: "sts", domain: plan.domain, strings: [] };
+  results.note({ domain: plan.domain, policy, ...plan.sts_trouble, mx_host: "", mx_ip: "", source_ip: null });
+  plan.sts_trouble = null;
+}
+
+/**
  * Whether the open session will do for this delivery: it leads to a server of the delivery's own domain, and what was proven
  * of it is no less than what the delivery demands.
  */
-export function fits(link: Link, { job, plan }: Delivery): PlannedHop | null {
-  const hop = plan.hops.find(({ host }) => host === link.hop.host);
-  if (!hop || (job.about.require_tls && !link.proven.encrypted)) return null;
+export function fits(link: Link, delivery: Delivery): PlannedHop | null {
+  const { job, plan } = delivery;
+  const planned = plan.hops.find(({ host }) => host === link.hop.host);
+  if (!planned || (job.about.require_tls && !link.proven.encrypted)) return null;
+  const hop = hopFor(planned, delivery);
   switch (hop.terms.kind) {
     case "closed":
       return null;
@@ -237,11 +267,13 @@ export function fits(link: Link, { job, plan }: Delivery): PlannedHop | null {
 }
 
 /** Says on the link what the timeline is to show for this delivery, and counts the session once for its domain. */
-export function useLink(results: Results, link: Link, hop: PlannedHop, { plan }: Delivery): void {
+export function useLink(results: Results, link: Link, hop: PlannedHop, delivery: Delivery): void {
+  const { plan } = delivery;
+  noteTrouble(results, delivery);
   const { tls } = link.session;
   const word = outcomeWord(link, hop.terms);
   link.tls = tls ? `${tls.protocol} ${tls.cipher}${word ? ` ${word}` : ""}` : null;
-  if (hop.terms.kind === "relay" || link.counted.has(plan.domain)) return;
+  if (hop.terms.kind === "relay" || isTlsReport(delivery) || link.counted.has(plan.domain)) return;
   link.counted.add(plan.domain);
   const verdict = verdictOf(link, hop.terms);
   results.note({

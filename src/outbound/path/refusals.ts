@@ -2,7 +2,7 @@
 
 import { createLru, type Lru } from "../../platform/fair/lru.ts";
 import type { Plan } from "../route/tls-policy.ts";
-import type { Outcome } from "../types.ts";
+import { type Outcome, TLS_REPORT_ORIGIN } from "../types.ts";
 import type { Delivery } from "./links.ts";
 
 export type Refusals = Lru<{ plan: Plan; outcome: Outcome; untilMs: number }>;
@@ -28,5 +28,5 @@ export function rememberRefusal(refusals: Refusals, delivery: Delivery, outcome:
 }
 
 function keyOf({ job, plan }: Delivery): string {
-  return `${plan.domain} ${job.about.require_tls}`;
+  return `${plan.domain} ${job.about.require_tls} ${job.about.origin === TLS_REPORT_ORIGIN}`;
 }

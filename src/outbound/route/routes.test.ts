@@ -23,7 +23,7 @@ function stage() {
   } as unknown as Parameters<typeof createRoutes>[0];
   const turn = () => new Promise((done) => setImmediate(done));
   return {
-    routes: createRoutes(world, { note: () => undefined }),
+    routes: createRoutes(world),
     turn,
     names: () => asked.map(({ name }) => name),
     most: () => most,

@@ -5,9 +5,8 @@ import { createFairGate } from "../../platform/fair/fair-gate.ts";
 import { remember } from "../../platform/fair/remember.ts";
 import type { World } from "../../platform/world.ts";
 import { findRoute, type Route } from "./route.ts";
-import { type StsAnswer, type StsFinder, stsFinder } from "./sts.ts";
+import { type StsFinder, stsFinder } from "./sts.ts";
 import { type Plan, planRoute } from "./tls-policy.ts";
-import type { PolicySeen, TlsResults } from "./tls-results.ts";
 
 const FOUND_MS = 300_000;
 const NONE_MS = 60_000;
@@ -32,7 +31,7 @@ export type Routes = {
 type RoutesWorld = Pick<World, "resolver" | "random" | "config" | "clock" | "db" | "fetch" | "log">;
 
 /** A cache over `findRoute` and the look-ups of policies; concurrent questions for a domain share one answer. */
-export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note">): Routes {
+export function createRoutes(world: RoutesWorld): Routes {
   const known = remember<{ route: Planned; untilWallMs: number }>(world.clock, {
     for_ms: FOUND_MS,
     names_max: REMEMBERED_MAX,
@@ -53,7 +52,7 @@ export function createRoutes(world: RoutesWorld, results: Pick<TlsResults, "note
   }
 
   async function ask(domain: string): Promise<Planned> {
-    const route = await findPlanned(world, findSts, results, domain);
+    const route = await findPlanned(world, findSts, domain);
     const keptMs = keepMs(route);
     known.set(domain, { route, untilWallMs: world.clock.now() + keptMs }, keptMs);
     return route;
@@ -88,20 +87,7 @@ function keepMs(route: Planned): number {
   return route.plan.hops.some(({ terms }) => terms.kind === "closed") ? UNKNOWN_MS : FOUND_MS;
 }
 
-async function findPlanned(
-  world: RoutesWorld,
-  findSts: StsFinder,
-  results: Pick<TlsResults, "note">,
-  domain: string,
-): Promise<Planned> {
+async function findPlanned(world: RoutesWorld, findSts: StsFinder, domain: string): Promise<Planned> {
   const [route, sts] = await Promise.all([findRoute(world, domain), findSts(domain)]);
-  noteTrouble(results, domain, sts);
   return route.kind === "route" ? { kind: "route", plan: await planRoute(world, domain, route, sts) } : route;
-}
-
-/** That a policy was announced and could not be had is what its owner most wants to hear (RFC 8460 §4.3.2). */
-function noteTrouble(results: Pick<TlsResults, "note">, domain: string, { trouble }: StsAnswer): void {
-  if (!trouble) return;
-  const policy: PolicySeen = { type: "sts", domain, strings: [] };
-  results.note({ domain, policy, ...trouble, mx_host: "", mx_ip: "", source_ip: null });
 }

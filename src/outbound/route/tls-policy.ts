@@ -7,7 +7,7 @@ import type { PeerTls } from "../../mail/smtp/session.ts";
 import type { World } from "../../platform/world.ts";
 import { certificateWords } from "../../text/tls-words.ts";
 import type { Hop, Route } from "./route.ts";
-import type { KnownSts, StsAnswer } from "./sts.ts";
+import type { KnownSts, StsAnswer, StsTrouble } from "./sts.ts";
 import type { PolicySeen, TlsResult } from "./tls-results.ts";
 import { findTlsa, type TlsaAnswer } from "./tlsa.ts";
 
@@ -40,6 +40,8 @@ export type Plan = {
   site: Site;
   hops: PlannedHop[];
   fresh_until_ms: number;
+  /** Why an announced MTA-STS policy could not be had; null once that is counted. */
+  sts_trouble?: StsTrouble | null;
   /** A relay's port and login. */
   via?: { port: number; credentials: { user: string; pass: string } | null };
 };
@@ -67,6 +69,7 @@ export async function planRoute(
     site: { name: site, isp, connections_max, messages_per_connection },
     hops: route.hops.map((hop) => ({ ...hop, ...(byHost.get(hop.host) as Pick<PlannedHop, "terms" | "policy">) })),
     fresh_until_ms: sts.policy?.expires_at.getTime() ?? Number.POSITIVE_INFINITY,
+    sts_trouble: sts.trouble,
   };
 }
 

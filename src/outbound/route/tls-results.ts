@@ -1,5 +1,6 @@
 // What came of TLS, counted by recipient domain and policy, for reports to those domains (RFC 8460). Counts gather in
-// memory and are added every few seconds in one statement. Not here: making and sending the reports.
+// memory and are added every few seconds in one statement. Not here: making and sending the reports
+// (tls-reports/).
 import { createHash } from "node:crypto";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./policy-queries.ts";

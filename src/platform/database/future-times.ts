@@ -54,6 +54,7 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   due("warming", "next_look_at", DAY_S),
   due("sts_policy", "refresh_at", DAY_S),
   due("masked_trace", "due_at", 2 * HOUR_S),
+  due("tls_report_due", "next_at", 4 * HOUR_S),
   lease("acme_certificate", "lease_until", 15 * MINUTE_S),
   due("acme_certificate", "renew_at", CERTIFICATE_S),
   end("sts_policy", "expires_at", STS_AGE_S),

@@ -107,7 +107,7 @@ export function refoldMessage(tx: Tx, orgId: string, id: string, now: Date) {
 /** An organization's e-mail by its Message-ID, a forward of it only where there is none; the newest. Index: message_by_message_id. */
 export function findByMessageId(db: Query, orgId: string, messageId: string) {
   return db.query<{ id: string }>(
-    `select id from message where org_id = $1 and message_id = $2 and origin <> 'masked'
+    `select id from message where org_id = $1 and message_id = $2 and origin not in ('masked', 'tls_report')
       order by origin in ('forward', 'system'), id desc limit 1`,
     [orgId, messageId],
   );

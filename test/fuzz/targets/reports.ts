@@ -12,7 +12,7 @@ import { UNPACKED_BYTES_MAX, unpack } from "../../../src/mail/dmarc-report/unpac
 import { makeZip } from "../../../src/mail/dmarc-report/zip.fixture.ts";
 import { parseBounce } from "../../../src/mail/dsn/dsn.ts";
 import { recipientsMax } from "../../../src/mail/dsn/recipients.ts";
-import { parseTlsReport } from "../../../src/mail/tls-report.ts";
+import { parseTlsReport } from "../../../src/mail/tls-report/read-report.ts";
 import { createCsvReader, FIELDS_MAX } from "../../../src/suppressions/import/csv.ts";
 import { createImportReader, type ImportRow } from "../../../src/suppressions/import/import-reader.ts";
 import { createJsonReader, type JsonRecord, RECORD_CHARS_MAX } from "../../../src/suppressions/import/json-records.ts";

@@ -36,6 +36,8 @@ export type MessageInput = {
   text: string | null;
   attachments: readonly Attachment[];
   boundary_seed: string;
+  /** The message is a report, and its attachment what is reported (RFC 6522). */
+  report_type?: "tlsrpt";
 };
 
 /** `body_offset` is where the body starts; `smtputf8` tells that the header needs RFC 6531 on the way. */
@@ -101,7 +103,7 @@ function formatDate(ms: number): string {
 }
 
 // text/plain or text/html or multipart/alternative, the HTML with its images in multipart/related, and all of it in
-// multipart/mixed when there are attachments.
+// multipart/mixed (multipart/report) when there are attachments.
 function bodyPart(input: MessageInput): Part {
   const { html, attachments } = input;
   const isInline = (file: Attachment) => html !== null && file.content_id !== null && file.disposition !== "attachment";
@@ -114,7 +116,7 @@ function bodyPart(input: MessageInput): Part {
   const boundary = freeBoundary(input.boundary_seed, [text, page, ...images, ...files]);
   const related = page === null ? null : wrap("related", boundary, [page, ...images]);
   const body = wrap("alternative", boundary, [text, related]);
-  return wrap("mixed", boundary, [body, ...files]);
+  return wrap(input.report_type ? "report" : "mixed", boundary, [body, ...files], input.report_type);
 }
 
 function textPart(subtype: "plain" | "html", text: string): Part {
@@ -161,16 +163,23 @@ function contentIdHeader(given: string): string {
   return `Content-ID: <${id}>\r\n`;
 }
 
-function wrap(kind: "alternative" | "related" | "mixed", boundary: string, maybe: readonly (Part | null)[]): Part {
+const BOUNDARY_ENDS = { alternative: "a", related: "r", mixed: "m", report: "t" };
+
+function wrap(
+  kind: keyof typeof BOUNDARY_ENDS,
+  boundary: string,
+  maybe: readonly (Part | null)[],
+  reportType?: string,
+): Part {
   const parts = maybe.filter((part) => part !== null);
   if (parts.length === 1) return parts[0]!;
-  const own = `${boundary}.${kind[0]}`;
+  const own = `${boundary}.${BOUNDARY_ENDS[kind]}`;
   const body: Chunk[] = [];
   for (const part of parts) body.push(`${body.length === 0 ? "" : "\r\n"}--${own}\r\n${part.head}\r\n`, ...part.body);
   body.push(`\r\n--${own}--`);
-  // RFC 2387 §3.1 demands the type of the root.
-  const root = kind === "related" ? '; type="text/html"' : "";
-  return { head: `Content-Type: multipart/${kind}${root};\r\n boundary="${own}"\r\n`, body };
+  // RFC 2387 §3.1 demands the type of the root, RFC 6522 §3 that of the report.
+  const type = kind === "related" ? '; type="text/html"' : kind === "report" ? `; report-type="${reportType}"` : "";
+  return { head: `Content-Type: multipart/${kind}${type};\r\n boundary="${own}"\r\n`, body };
 }
 
 const boundarySeedMax = 48;

@@ -1,6 +1,6 @@
 // SMTP TLS reports (RFC 8460 §4.4): the JSON as a value with known fields, or why it is none. Unknown fields are passed
-// over; texts and lists are bounded. Unpacking is dmarc-report/unpack.ts.
-import { readDomain, readIp, readText } from "./dmarc-report/values.ts";
+// over; texts and lists are bounded. Unpacking is dmarc-report/unpack.ts; writing reports is write-report.ts.
+import { readDomain, readIp, readText } from "../dmarc-report/values.ts";
 
 export const TLS_REPORT_BYTES_MAX: number = 5 * 1024 * 1024;
 const DEPTH_MAX = 16;
