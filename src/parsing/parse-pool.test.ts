@@ -50,7 +50,11 @@ describe("the parse pool", () => {
     const bytes = Buffer.from(head + links.join("\r\n"));
     const own = { name: null, email: "k3x@mask.example" };
     const order: ForwardsOrder = {
-      ...{ tokens: [{ reverse: `r.${"a".repeat(26)}@mask.example`, email: "anna@home.example" }], key: "00" },
+      ...{
+        tokens: [{ reverse: `r.${"a".repeat(26)}@mask.example`, email: "anna@home.example" }],
+        linked: [],
+        key: "00",
+      },
       cut_pixels: false,
       forwards: [
         {

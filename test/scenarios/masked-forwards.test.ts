@@ -85,3 +85,50 @@ test("unsubscribing by mail acts for the mailbox alone, and by our own subject a
   assert.equal(await forwards(), 0);
   assert.equal((await ask("GET", `/v1/masked/aliases/${a.id}/contacts?email=${C}`)).body.contacts[0].blocked, true);
 });
+
+test("links to write a mail lead through the alias, and come back as their author wrote them", async () => {
+  const a = await alias({ display_name: "Anna" });
+  const links = (guess: string) =>
+    `<p><a href="mailto:Help@Contact.example?subject=order%201&amp;cc=${guess.toUpperCase()}">write</a> to help at contact.example` +
+    ` or <a href='mailto:${guess}'>us</a>, <a href="mailto:${guess.replace("@", "%40")},x@y.example">them</a>` +
+    ` or ${guess.replace("@", " at ")}, not <a href="mailto:${a.full}">you</a>, mailto:plain@contact.example</p>`;
+  for (const guess of [D, "amma@home.example"]) {
+    const { messages } = await simulate({ from: C, to: a.full, head: HTML, text: links(guess) });
+    const { html, from } = messages[0].mail;
+    const opened = [...html.matchAll(/href=["']mailto:([^"']*)/g)].map(([, to]) => to as string);
+    assert.equal(opened.length, 4, html);
+    for (const to of opened.slice(0, 3)) assert.match(to, /^r\.[a-z2-7]{26}(?:\+[a-z2-7]+)?@/);
+    assert.equal(opened[3], a.full);
+    assert.match(opened[0] as string, /\?subject=order%201&amp;cc=r\.[a-z2-7]{26}\+[a-z2-7]+@/);
+    assert.ok(html.includes("mailto:plain@contact.example"), html);
+    // Whoever follows one writes from the alias.
+    const [to = ""] = (opened[0] as string).split("?");
+    const written = await simulate({ to, text: "hello" });
+    assert.deepEqual(
+      written.messages.map(({ recipient, mail }) => [recipient.toLowerCase(), mail.from.address]),
+      [["help@contact.example", a.full]],
+    );
+    // Its author reads it as it was, but for words that name a correspondent; nobody else learns what stood there.
+    const answering = { head: HTML, text: `<blockquote>${html}</blockquote>` };
+    const back = await simulate({ to: from.address, ...answering });
+    const returned = links(guess).replace(/(help|anna|amma) at /g, "$1@");
+    assert.ok(back.messages[0]?.mail.html.includes(returned), back.messages[0]?.mail.html);
+    const other = await simulate({ to, ...answering });
+    const raw = JSON.stringify(other.messages[0]?.mail);
+    assert.doesNotMatch(raw, /r\.[a-z2-7]{26}/);
+    if (guess === D) assert.doesNotMatch(raw.toLowerCase(), /anna(?:@|%40| at )home/);
+  }
+});
+
+test("a stranger's links make no more than 20 correspondents a mail, and 200 a day", async () => {
+  const a = await alias();
+  const linked = async (mail: number, count: number) => {
+    const all = Array.from({ length: count }, (_, at) => `<a href="mailto:l${mail}-${at}@contact.example">x</a>`);
+    const { messages } = await simulate({ from: C, to: a.full, head: HTML, text: all.join("\r\n") });
+    return messages[0].mail.html.match(/mailto:r\./g)?.length ?? 0;
+  };
+  assert.equal(await linked(0, 45), 20);
+  for (let mail = 1; mail < 10; mail += 1) assert.equal(await linked(mail, 20), 20);
+  assert.equal(await linked(10, 20), 0);
+  assert.equal(await linked(1, 20), 20);
+});

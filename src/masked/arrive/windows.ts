@@ -22,6 +22,7 @@ const WINDOWS = {
   reply_hour: { span_ms: HOUR_MS, max: 20 },
   reply_day: { span_ms: 24 * HOUR_MS, max: 100 },
   refusal_hour: { span_ms: HOUR_MS, max: 60 },
+  linked_contact_day: { span_ms: 24 * HOUR_MS, max: 200 },
   quarantine_notice_day: { span_ms: 24 * HOUR_MS, max: 5 },
   ...settable("person_reply", "org_reply", "new_alias"),
 };

@@ -13,9 +13,10 @@ import { policyFor } from "../arrive/policy.ts";
 import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
 import { type Stop, stopOfSubject } from "../arrive/stop-subject.ts";
 import { windowCounter } from "../arrive/windows.ts";
-import { addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
+import { type AliasContext, addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
 import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
 import { mailtoToLeave } from "../rewrite/forward.ts";
+import { linkedAddresses } from "../rewrite/mailto-links.ts";
 import { NAMED_MAX } from "../rewrite/named-addresses.ts";
 import type { Replacement } from "../rewrite/scrub/replace-addresses.ts";
 import { personDigest, tokenDigest } from "../rewrite/sent-content.ts";
@@ -27,9 +28,9 @@ import { isSuspicious, type Suspicious, tellQuarantined, warnOwner } from "../se
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
 import * as carry from "./carry.ts";
 import { isLoop, loopMark } from "./loops.ts";
-import { probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
+import { linkedTokens, probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
 import { plainName, shownName, UNPROVEN } from "./shown-name.ts";
-import { type FindSiblings, siblingFinder } from "./siblings.ts";
+import { siblingFinder } from "./siblings.ts";
 import { stopIn, stopLinks } from "./stopping.ts";
 import { idsForMailbox, pairOfIds, sameIds, writableId } from "./thread-ids.ts";
 import { unsubscribePage } from "./unsubscribing.ts";
@@ -48,8 +49,8 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
   ports: carry.CarryPorts,
   judging: Judging<M, R, F>,
 ) {
-  const { find, findAddress, findContact, findSiblings } = findersOf(world);
-  const isWithin = windowCounter(world);
+  const finders = findersOf(world);
+  const { find, findAddress, findContact, findSiblings, isWithin } = finders;
   return async (mail: M) => {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
@@ -109,7 +110,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (asked !== null) people.from = { ...people.from, name: `${UNPROVEN} ${people.from.name ?? ""}`.trim() };
     const authentication = isProven ? null : (verdicts.header ?? null);
     const building = { bytes, parsed, mail, people, mailboxes, hidden, isOwn: isProven, authentication };
-    const going = { alias, building, ready, about, findContact, findSiblings: findSiblings.bind(null, context) };
+    const going = { alias, context, building, ready, about, finders };
     return (await forwardAll(world, ports, going)) ?? hold("too_complex");
   };
 }
@@ -118,7 +119,7 @@ function findersOf(world: carry.CarryWorld) {
   const find = contextFinder(world);
   const findAddress = addressFinder(world);
   const findSiblings = siblingFinder(world, findAddress, find);
-  return { find, findAddress, findContact: contactFinder(world), findSiblings };
+  return { find, findAddress, findContact: contactFinder(world), findSiblings, isWithin: windowCounter(world) };
 }
 
 /** What a mailbox asked its alias for by mail. */
@@ -155,8 +156,8 @@ type Going = {
   building: Building;
   ready: Destination[];
   about: About;
-  findContact: FindContact;
-  findSiblings(named: readonly string[]): ReturnType<FindSiblings>;
+  context: AliasContext;
+  finders: ReturnType<typeof findersOf>;
 };
 
 async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, going: Going) {
@@ -237,13 +238,14 @@ type Output = { built: Built[]; sent: ReturnType<typeof sentRows>; why: Suspicio
  * remembered to have that from itself.
  */
 async function writeAll(world: carry.CarryWorld, going: Going, given: Written): Promise<Output | null> {
-  const { alias, building, ready, findContact } = going;
+  const { alias, context, building, ready, finders } = going;
   const { people, mailboxes, hidden, isOwn, mail } = building;
   const key = sentKey(world, alias);
   const forwards = ready.map((destination) => orderFor(world, alias, { ...building, ...given, destination }));
+  const linked = isOwn ? [] : await linkedTo(world, going);
   const write = async (tokens: Token[] | null) => {
     const cut_pixels = alias.tracking_pixels === "cut";
-    const written = await mail.examination.forwards({ tokens, key, cut_pixels, forwards });
+    const written = await mail.examination.forwards({ tokens, linked, key, cut_pixels, forwards });
     if (written.kind === "built") return written;
     // A worker that is busy or stops fails any mail; one that fails for so long fails because of this one.
     if (world.clock.now() - mail.received_at.getTime() > KEEP_BUILDING_MS) return null;
@@ -256,17 +258,29 @@ async function writeAll(world: carry.CarryWorld, going: Going, given: Written): 
   const isMailbox = (email: string) => mailboxes.some((one) => isSameMailbox(one, email));
   const is_named = first.digests.length > 0 || people.owners.some(isMailbox);
   const why = { is_named, addresses: first.addresses };
-  const all = new Set([...hidden, ...(await going.findSiblings(first.named))]);
+  const all = new Set([...hidden, ...(await finders.findSiblings(context, first.named))]);
   if (!is_named && all.size === mailboxes.length) {
-    return { built: first.forwards, sent: sentRows(people.shown_ids, [], first.lines), why };
+    return { built: first.forwards, sent: sentRows(people.shown_ids, first.linked, first.lines), why };
   }
-  const second = await write(await tokensOf(world, findContact, alias, [...all]));
+  const second = await write(await tokensOf(world, finders.findContact, alias, [...all]));
   if (second === null) return null;
   const digests = [
     ...people.owners.flatMap((one) => [tokenDigest(key, one), personDigest(key, one)]),
     ...second.digests,
+    ...second.linked,
   ];
   return { built: second.forwards, sent: sentRows(people.shown_ids, digests, second.lines), why };
+}
+
+/** Tokens of whom links of the mail name, but for the alias and its mailboxes. */
+function linkedTo(
+  world: carry.CarryWorld,
+  { alias, building, finders: { findContact, isWithin } }: Going,
+): Promise<Token[]> {
+  const own = [addressOf(alias), ...building.mailboxes];
+  const named = linkedAddresses(building.parsed.html ?? "");
+  const others = named.filter((email) => !own.some((one) => isSameMailbox(one, email)));
+  return linkedTokens(world, { find: findContact, isWithin }, alias, others);
 }
 
 /** The confirmed destinations that are no addresses of this service by now. */

@@ -259,6 +259,8 @@ type People = {
   restored: Replacement[];
   reverse: string[];
   owners: Token[];
+  /** All of them. */
+  contacts: Token[];
 };
 
 type Knowing = { contact_id: string | null; sent: SentContent; mailboxes: readonly string[] };
@@ -314,7 +316,8 @@ async function readPeople(
     }),
   );
   const owners = [...byReply].flatMap(([reverse, known]) => (isOwn(known) ? { reverse, email: known.email } : []));
-  return { contact, isWithin, to, cc, restored, reverse: [...byReply.keys()], owners };
+  const contacts = [...byReply].map(([reverse, { email }]) => ({ reverse, email }));
+  return { contact, isWithin, to, cc, restored, reverse: [...byReply.keys()], owners, contacts };
 }
 
 /** As mail programs show an international domain, too. */
@@ -358,6 +361,9 @@ async function build(
     ...people.sent.tokens.filter(({ reverse }) => !named.some((one) => one.reverse === reverse)),
     ...named.map(({ reverse, email }) => ({ reverse, email, shown: isPersonTo(people.sent, email) })),
   ];
+  const linked = [...people.contacts, ...quoted].filter(
+    (one) => !tokens.some(({ reverse }) => reverse === one.reverse),
+  );
   const shown = restored.map(({ to }) => to);
   const { hostname, mx_host, bounce_host } = world.config;
   const ours = [hostname, mx_host, bounce_host, alias.domain];
@@ -378,7 +384,7 @@ async function build(
       ...people.reverse.filter((one) => !shown.includes(one)),
       ...serverNames(bytes, { ...origin, ours, given: shown }),
     ],
-    sent: { ...people.sent, tokens: tokens.flatMap(inWrittenForms) },
+    sent: { ...people.sent, tokens: tokens.flatMap(inWrittenForms), linked: linked.flatMap(inWrittenForms) },
     token_seed: world.random.token(20),
   });
   return { ...built, id, outer };

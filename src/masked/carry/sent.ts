@@ -4,6 +4,7 @@
 import type { World } from "../../platform/world.ts";
 import { contactDigest, openContact } from "../addresses/addresses.ts";
 import { ensureContacts } from "../addresses/contacts.ts";
+import type { IsWithin } from "../arrive/windows.ts";
 import type { FindContact } from "../lookups.ts";
 import { findContactsByDigest, findSent } from "../people-queries.ts";
 import { personDigest, type SentContent, tokenDigest } from "../rewrite/sent-content.ts";
@@ -45,6 +46,22 @@ export async function tokensOf(
     mailboxes.map((email) => ({ name: null, email, is_token: true })),
   );
   return [...rows.values()].map((row) => tokenOf(world, alias, row));
+}
+
+/** Tokens of people that links name, who are contacts from now on, as many as a day may bring. */
+export async function linkedTokens(
+  world: SentWorld,
+  { find, isWithin }: { find: FindContact; isWithin: IsWithin },
+  alias: Alias,
+  emails: readonly string[],
+): Promise<Token[]> {
+  const taken: string[] = [];
+  for (const email of emails) {
+    const isKnown = await find(alias, contactDigest(world, alias.id, email));
+    if (!isKnown && !(await isWithin(alias, "linked_contact_day"))) break;
+    taken.push(email);
+  }
+  return tokensOf(world, find, alias, taken);
 }
 
 function tokenOf(world: SentWorld, { org_id, domain }: Alias, { sealed }: { sealed: Buffer }): Token {

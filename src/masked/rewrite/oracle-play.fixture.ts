@@ -15,14 +15,16 @@ import { carrier } from "./carriers.fixture.ts";
 import { SHAPES } from "./client-shapes.fixture.ts";
 import { buildForward } from "./forward.ts";
 import { fieldReader } from "./header-fields.ts";
-
 import { rewriteLinks } from "./link-rewriters.fixture.ts";
+import { linkedAddresses } from "./mailto-links.ts";
 import { type Dice, disguise } from "./random-tree.fixture.ts";
 import { type BuiltReply, buildReply } from "./reply.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 import { fieldOf, filenameOf } from "./scrub/part-fields.ts";
-import { shownAddress } from "./scrub/shown-address.ts";
-import { createHider, type SentContent, withoutTokens } from "./sent-content.ts";
+import { shownAddress, shownReplacements } from "./scrub/shown-address.ts";
+import { createHider, personDigest, type SentContent, withoutTokens } from "./sent-content.ts";
+import { isSameMailbox } from "./spellings.ts";
+import type { Token } from "./tokens.ts";
 
 const A = "k3x@mask.example";
 const C = "shop@example.com";
@@ -112,6 +114,8 @@ function inHtml(dice: Dice, guess: string): string {
     () => `<img src="https://evil.example/p/${pixel}" alt="x">`,
     () => `<a href="https://evil.example/?a=1&amp;e=${encodeURIComponent(plain)}">x</a>`,
     () => `<a href="mailto:${plain}">x</a>`,
+    () => `<a href='mailto:first@x.example,${encodeURIComponent(plain)}?subject=a&amp;cc=${plain.toUpperCase()}'>x</a>`,
+    () => `<a href="mailto:${plain}">${shownAddress(plain)}</a> ${shownAddress(plain)}`,
     () => `<p title="${plain}">x</p>`,
     () => `<p data-x="${plain.replace("@", "&#64;")}">x</p>`,
     () => `<b>${plain.slice(0, 3)}</b>${plain.slice(3)}`,
@@ -174,7 +178,8 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
   const dice = seed();
   const { redact, kind } = how;
   const { bytes, message_id, references, name } = contactMail(dice, guess, kind);
-  const hider = createHider([{ reverse: R_OWNER, email: owner }], KEY);
+  const linked = linkedIn(bytes, owner);
+  const hider = createHider([{ reverse: R_OWNER, email: owner }], KEY, linked);
   const hidden = (text: string) => hider.text(text).text;
   const forward = buildForward(bytes, {
     from: { name: hidden(shownName({ name, email: C })), email: R },
@@ -189,8 +194,9 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
   });
   const sent: SentContent = {
     key: KEY,
-    digests: [...hider.digests, ...hider.lines],
-    tokens: [{ reverse: R_OWNER, email: owner }],
+    digests: [...hider.digests, ...hider.linked, ...hider.lines],
+    tokens: [{ reverse: R_OWNER, email: owner, shown: hider.linked.has(personDigest(KEY, owner)) }],
+    linked,
   };
   const restored = withoutTokens(sent.tokens);
   const answer = client(dice, forward, owner, kind);
@@ -205,12 +211,21 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
       { from: " (shop at example.com)", to: "" },
       { from: "shop at example.com", to: C },
       { from: R_OWNER, to: A },
+      ...linked.flatMap(({ reverse, email }) => [{ from: reverse, to: email }, ...shownReplacements(email, email)]),
     ],
     unopened_files: "hold",
     own_name: "leave",
     ...{ redact, names: [R], sent, token_seed: "tokentokentoken" },
   });
   return { forward, reply };
+}
+
+/** Whom its links name; the owner's mailbox has its token anyhow. */
+function linkedIn(bytes: Buffer, owner: string): Token[] {
+  const named = linkedAddresses(parseMessage(bytes).html ?? "");
+  return named.flatMap((email, at) =>
+    isSameMailbox(email, owner) ? [] : { reverse: `r.${"qrstuvwxyz"[at]?.repeat(26)}@mask.example`, email },
+  );
 }
 
 /** What mail programs write above a quote, in their languages; `{f}` is From, `{r}` its address. */

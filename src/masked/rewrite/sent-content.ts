@@ -9,6 +9,7 @@ import { encodedReadings } from "./gate/encoded-readings.ts";
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { mayHold, needlesOf, octetsMayHold } from "./gate/needles.ts";
 import { hiddenForms } from "./hidden-forms.ts";
+import { exchangeLinked } from "./mailto-links.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 import {
   createExchanger,
@@ -18,11 +19,20 @@ import {
   type Replacer,
 } from "./scrub/replace-addresses.ts";
 import { linkForms } from "./scrub/rewritten-links.ts";
+import { isSameMailbox } from "./spellings.ts";
 import { joinedToken, spelledIn, type Token, tokenFor, tokenReader, withSeparator } from "./tokens.ts";
 import { createJoiner, lineDigests } from "./wrapped-lines.ts";
 
-/** What the reader of a reply has sent so far: digests of strings, and the tokens that may stand for parts of it. */
-export type SentContent = { key: string; digests: readonly string[]; tokens: readonly Token[] };
+/**
+ * What the reader of a reply has sent so far: digests of strings, and the tokens that may stand for parts of it; `linked` are
+ * those of correspondents, for whom links stand (mailto-links.ts).
+ */
+export type SentContent = {
+  key: string;
+  digests: readonly string[];
+  tokens: readonly Token[];
+  linked?: readonly Token[];
+};
 
 /** What a string is known by, under the key of its alias. */
 function sentDigest(key: string, text: string): string {
@@ -44,18 +54,16 @@ export type ContentHider = Replacer & {
   /** Of an attached file, which stays as it is otherwise. */
   file(text: string): Replaced;
   digests: ReadonlySet<string>;
+  /** Those of whom links name: they are kept whatever else the mail holds. */
+  linked: ReadonlySet<string>;
   /** Those of lines that a program may break (wrapped-lines.ts): they are the same, whatever was guessed. */
   lines: ReadonlySet<string>;
 };
 
-/** A hider of these mailboxes. */
-export function createHider(tokens: readonly Token[], key: string): ContentHider {
+/** A hider of these mailboxes; `linked` stand for whom links to write a mail name (mailto-links.ts). */
+export function createHider(tokens: readonly Token[], key: string, linked: readonly Token[] = []): ContentHider {
   const digests = new Set<string>();
-  const forms = tokens.flatMap((token) =>
-    hiddenForms([{ from: token.email, to: token.reverse }], []).flatMap(({ from, to }) =>
-      to === "" ? [] : [{ from, token }],
-    ),
-  );
+  const forms = tokens.flatMap(formsOf);
   const found = createReplacer(forms.map(({ from, token }) => ({ from, to: token.reverse })));
   const needles = needlesOf(forms.map(({ from }) => from.normalize("NFKC").toLowerCase()));
   const reads = (text: string) => octetsMayHold(text, needles) && found.name(text.replaceAll("\0", "")).count > 0;
@@ -107,16 +115,50 @@ export function createHider(tokens: readonly Token[], key: string): ContentHider
   };
   const lines = new Set<string>();
   const noted = notingLines(key, lines);
+  const linkDigests = new Set<string>();
+  const link = createLinker({ tokens, linked, key, digests: linkDigests });
   return {
     digests,
+    linked: linkDigests,
     lines,
     text: remembered((source) => noted(source, false, hide(source, false, exchanger.text))),
     html: remembered((given) => {
       const source = withPlainLetters(given).replace(BASE, "");
-      return noted(source, true, hide(source, true, exchanger.html));
+      return noted(source, true, link(source, hide(source, true, exchanger.html)));
     }),
     file: remembered((source) => hide(source, true, exchanger.html)),
     name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
+  };
+}
+
+/** Every form of a mailbox that stands for it, with its token. */
+function formsOf(token: Token): { from: string; token: Token }[] {
+  const all = hiddenForms([{ from: token.email, to: token.reverse }], []);
+  return all.flatMap(({ from, to }) => (to === "" ? [] : [{ from, token }]));
+}
+
+type Linking = { tokens: readonly Token[]; linked: readonly Token[]; key: string; digests: Set<string> };
+
+/**
+ * Writes tokens into links. Whom a link names is a correspondent from then on, whose words are undone wherever they stand: so
+ * is a mailbox that a link names, or the words would tell which it was.
+ */
+function createLinker({ tokens, linked, key, digests }: Linking) {
+  const known = new Map(linked.map((token) => [token.email.toLowerCase(), token]));
+  return (source: string, hidden: Replaced): Replaced => {
+    exchangeLinked(source, (email) => {
+      const owner = tokens.find((token) => isSameMailbox(token.email, email));
+      if (owner) digests.add(personDigest(key, owner.email));
+      return null;
+    });
+    if (known.size === 0) return hidden;
+    const { text, count } = exchangeLinked(hidden.text, (email, spelled) => {
+      const token = known.get(email);
+      const address = token ? tokenFor(token, spelled) : null;
+      if (address !== null) digests.add(tokenDigest(key, spelled));
+      return address;
+    });
+    return { text, count: hidden.count + count };
   };
 }
 
@@ -184,7 +226,7 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
   const digests = new Set(sent.digests);
   if (digests.size === 0 && restored.length === 0) return replacer;
   const isSent = (spelled: string) => digests.has(tokenDigest(sent.key, spelled));
-  const readers = sent.tokens.map((token) => tokenReader(token, isSent, seed));
+  const readers = [...sent.tokens, ...(sent.linked ?? [])].map((token) => tokenReader(token, isSent, seed));
   const run = (source: string, isHtml: boolean, kind: keyof Replacer): Replaced => {
     const shelf = createShelf(seed);
     const exchanger = createExchanger(
@@ -221,7 +263,7 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
  * `seed`: letters and digits that no text has.
  */
 export function rejoining(
-  { key, digests, tokens }: SentContent,
+  { key, digests, tokens, linked = [] }: SentContent,
   seed: string,
 ): (text: string, isHtml: boolean) => string {
   const joiner = createJoiner(key, digests);
@@ -230,7 +272,7 @@ export function rejoining(
   return (source, isHtml) => {
     // The letters of a token as they stand, and with the same marks what each of them reads as.
     const [units, letters] = [createShelf(seed), createShelf(seed)];
-    const exchanges = tokens.map((token): Exchange => {
+    const exchanges = [...tokens, ...linked].map((token): Exchange => {
       const isSent = (spelled: string) => known.has(tokenDigest(key, spelled));
       const write: Exchange["write"] = (given) => {
         const spelled = spelledIn(token, given, { isHtml, isSent, seed });

@@ -18,6 +18,8 @@ export type ForwardOrder = Omit<ForwardParts, "in_reply_to" | "references" | "me
 /** `tokens`: the mailboxes that are hidden in what the contact wrote; null where the author is the owner. */
 export type ForwardsOrder = {
   tokens: readonly Token[] | null;
+  /** Those for whom links to write a mail name. */
+  linked: readonly Token[];
   key: string;
   /** Are pictures taken out that nobody is to see? Never of the owner's own. */
   cut_pixels: boolean;
@@ -25,27 +27,33 @@ export type ForwardsOrder = {
 };
 
 /**
- * `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `lines` of what may be broken.
+ * `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `linked` of whom
+ * links name, `lines` of what may be broken.
  * `addresses`: how many different ones the texts name, 0 where the author is the owner; `named`: all that they may name.
  */
 export type BuiltForwards = {
   kind: "built";
   forwards: { mime: Buffer; message_id: string }[];
   digests: string[];
+  linked: string[];
   lines: string[];
   addresses: number;
   named: string[];
 };
 
 /** Writes them, in the order of the order. Never throws for what the message holds. */
-export function writeForwards(bytes: Buffer, { tokens, key, cut_pixels, forwards }: ForwardsOrder): BuiltForwards {
-  const counting = tokens === null ? null : noticingAddresses(createHider(tokens, key));
+export function writeForwards(
+  bytes: Buffer,
+  { tokens, linked, key, cut_pixels, forwards }: ForwardsOrder,
+): BuiltForwards {
+  const counting = tokens === null ? null : noticingAddresses(createHider(tokens, key, linked));
   const hider = counting && (cut_pixels ? withoutPixels(counting.hider) : counting.hider);
   const written = forwards.map((order) => writeOne(bytes, order, hider));
   return {
     kind: "built",
     forwards: written,
     digests: [...(hider?.digests ?? [])],
+    linked: [...(hider?.linked ?? [])],
     lines: [...(hider?.lines ?? [])],
     addresses: counting?.count() ?? 0,
     named: counting?.named() ?? [],

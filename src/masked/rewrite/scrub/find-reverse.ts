@@ -9,7 +9,7 @@ import { collectNamed } from "../named-addresses.ts";
 import { fieldOf, filenameOf } from "./part-fields.ts";
 import { PART_LIMITS } from "./scrub-parts.ts";
 
-const FOUND_MAX = 100;
+const FOUND_MAX = 1_000;
 const OCTETS_MAX = 4_000_000;
 const NESTING_MAX = 5;
 /** Mail programs show international domains in letters, and quote them so; behind `example` other letters are other words. */
