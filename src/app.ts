@@ -24,6 +24,7 @@ import { mountDomains } from "./domains/routes.ts";
 import type { Api } from "./http/http.ts";
 import { startInboundWork } from "./inbound/background.ts";
 import { createInbound, type Inbound } from "./inbound/inbound.ts";
+import { quarantineOf } from "./inbound/read/emails.ts";
 import { type Mx, startMx } from "./inbound/receive/mx.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { addDestination } from "./masked/addresses/destinations.ts";
@@ -124,12 +125,16 @@ export function mountFeatures(api: Api, world: World, engine: Engine): void {
 /** Mounts what is open to people without an API key: each link carries its own proof. */
 export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   // A scope each: both read forms, in their own way.
-  api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, settlingPorts(world, engine)));
+  api.register(async (scope) => mountMaskedPages(scope as unknown as Api, world, pagePorts(world, engine)));
   api.register(async (scope) => mountUnsubscribe(scope as unknown as Api, world));
   api.register(async (scope) => mountForPasswordManagers(scope as unknown as Api, world, engine));
   mountWitness(api, world);
   mountCertificates(api, world);
   mountDashboard(api, world, (scope) => mountPeople(scope, { ...world, mailer: serviceMailer(world, engine) }));
+}
+
+function pagePorts(world: World, engine: Engine) {
+  return { ...settlingPorts(world, engine), quarantine: quarantineOf(world) };
 }
 
 /** What password managers ask for: other services' operations, by mask keys alone. */

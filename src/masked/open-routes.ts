@@ -1,4 +1,4 @@
-// The public pages behind the links in mail: a mailbox's consent, and leaving a mailing list through the alias. GET shows a
+// The public pages behind the links in mail: a mailbox's consent, leaving a mailing list through the alias, releasing a mail. GET shows a
 // button and changes nothing, because mail scanners open links; the button posts (and so does a mail program, RFC 8058). No
 // address is shown.
 import type { Api } from "../http/http.ts";
@@ -10,16 +10,18 @@ import type { CarryWorld } from "./carry/carry.ts";
 import { readStop, stop } from "./carry/stopping.ts";
 import { leaveList, readLeave } from "./carry/unsubscribing.ts";
 import { mountHeldPages } from "./held/held-pages.ts";
+import { mountRelease, type Quarantine } from "./held/release.ts";
 import { OFF, OVER, ofToken } from "./open-pages.ts";
 import type { TracePorts } from "./settle/settling.ts";
 
 /** Mounts the pages that need no key, in a scope of their own. What their forms hold is not looked at. */
-export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts): void {
+export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts & { quarantine: Quarantine }): void {
   openPages(api, world);
   mountConfirmation(api, world);
   mountLeaving(api, world, ports);
   mountStopping(api, world);
   mountHeldPages(api, world, ports);
+  mountRelease(api, world, ports.quarantine);
 }
 
 function mountConfirmation(api: Api, world: Pick<CarryWorld, "db" | "clock" | "seal">): void {

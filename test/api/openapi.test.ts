@@ -43,6 +43,8 @@ const NOT_DESCRIBED = [
   "POST /masked/unsubscribe/{token}",
   "GET /masked/stop/{token}",
   "POST /masked/stop/{token}",
+  "GET /masked/release/{token}",
+  "POST /masked/release/{token}",
   "GET /masked/held/{token}",
   "POST /masked/held/{token}",
   "GET /masked/setting/{token}",

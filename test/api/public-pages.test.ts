@@ -10,6 +10,7 @@ const PAGES = [
   "/masked/stop/x",
   "/masked/held/x",
   "/masked/setting/x",
+  "/masked/release/x",
   "/unsubscribe/x",
 ];
 const FORM = { "content-type": "application/x-www-form-urlencoded" };

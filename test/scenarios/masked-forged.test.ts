@@ -4,6 +4,7 @@ import { after, before, beforeEach, test } from "node:test";
 import { sealMessage } from "mailauth/lib/arc/index.js";
 import PostalMime from "postal-mime";
 import { dkimRecord, generateDkimKey } from "../../src/mail/dkim/key.ts";
+import { readRelease } from "../../src/masked/held/release.ts";
 import { C, D, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 
 /** Its domain asks for quarantine, and lets nobody send from here. */
@@ -54,6 +55,36 @@ test("mail that a domain asks to put into quarantine waits there, its owner is t
   const released = await read(1);
   assert.equal(released.from?.name, "[sender not proven] The Bank (bank at asks.example)");
   assert.match(released.text ?? "", /Pay now/);
+});
+
+test("the notice has a link that lets the mail through, once and for a day, by its button alone", async () => {
+  const a = await s.alias();
+  const ask = (method: string, path: string) => s.api.ask(method, path, undefined, { key: null });
+  const linked = async (at: number) => {
+    await send(FORGED, a.full);
+    return new URL(/https?:\S+\/masked\/release\/\S+/.exec((await read(at)).text ?? "")?.[0] ?? "").pathname;
+  };
+  const path = await linked(0);
+  const opened = await ask("GET", path);
+  assert.equal(opened.status, 200);
+  assert.ok(!JSON.stringify(opened.body).includes("bank"), "the page says nothing of the mail");
+  assert.equal((await ask("GET", path)).status, 200, "opening it does nothing");
+  assert.equal((await ask("POST", path)).status, 200);
+  const released = await read(1);
+  assert.equal(released.from?.name, "[sender not proven] The Bank (bank at asks.example)");
+  for (const method of ["GET", "POST"]) assert.equal((await ask(method, path)).status, 404, method);
+  await s.settle();
+  assert.equal(s.sink.messages.length, 2, "it was forwarded once");
+  // What was deleted meanwhile, and what is older than a day.
+  const deleted = await linked(2);
+  const { body } = await s.api.ask("GET", `/v1/inbound-emails?status=quarantined&to=${a.full}`);
+  assert.equal((await s.api.ask("DELETE", `/v1/inbound-emails/${body.emails[0].id}`)).status < 300, true);
+  assert.equal((await ask("POST", deleted)).status, 404);
+  const old = await linked(3);
+  const late = { ...s.api.world, clock: { ...s.api.world.clock, now: () => s.api.world.clock.now() + 86_400_001 } };
+  const token = old.slice("/masked/release/".length);
+  assert.ok(readRelease(s.api.world, token));
+  assert.equal(readRelease(late, token), null);
 });
 
 test("there are five such notices a day for an alias, and who is blocked brings none", async () => {

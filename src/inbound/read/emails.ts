@@ -199,11 +199,35 @@ export async function releaseEmail(world: World, inbound: Inbound, account: Acco
   await processAgain(world, inbound, account, { id, problem });
 }
 
-/** `problem` says why a mail of this status cannot be. */
+type Received = { org_id: string; id: string };
+
+/** Mail in quarantine as links of other features let it out: once, by whichever process has the mail next. */
+export function quarantineOf(world: World) {
+  const isWaiting = ({ org_id, id }: Received): Promise<boolean> =>
+    world.db.asOrg(org_id, async (tx) => {
+      const [row] = await list.findEmail(tx, org_id, id);
+      return row?.status === "quarantined" && row.released_at === null;
+    });
+  const release = async (mail: Received): Promise<boolean> => {
+    if (!(await isWaiting(mail))) return false;
+    const problem = (status: Status) => (status === "quarantined" ? null : "it was released already");
+    try {
+      await processAgain(world, null, mail, { id: mail.id, problem });
+      return true;
+    } catch (error) {
+      // Somebody released or deleted it meanwhile.
+      if (error instanceof Refusal) return false;
+      throw error;
+    }
+  };
+  return { isWaiting, release };
+}
+
+/** `problem` says why a mail of this status cannot be. Without an engine of its own it waits for whoever has one. */
 async function processAgain(
   world: World,
-  inbound: Inbound,
-  account: Account,
+  inbound: Inbound | null,
+  account: Pick<Account, "org_id">,
   { id, problem }: { id: string; problem: (status: Status, kind: Kind) => string | null },
 ): Promise<void> {
   const at = new Date(world.clock.now());
@@ -221,8 +245,8 @@ async function processAgain(
     const released_at = locked.status === "quarantined" ? at : before.released_at;
     return { ...before, route, released_at, processed_at: before.processed_at ?? at };
   });
-  const job = { mail: toMail(inbound, row), claim_id, attempts: 1, faults: 0 };
-  if (inbound.processor.reserve([job])) await inbound.processor.offer([job]);
+  const job = inbound && { mail: toMail(inbound, row), claim_id, attempts: 1, faults: 0 };
+  if (job && inbound.processor.reserve([job])) await inbound.processor.offer([job]);
   else await queries.returnClaims(world.db, [{ org_id, id, claim_id }], at);
 }
 

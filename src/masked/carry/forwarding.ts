@@ -13,6 +13,7 @@ import { policyFor } from "../arrive/policy.ts";
 import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
 import { type Stop, stopOfSubject } from "../arrive/stop-subject.ts";
 import { windowCounter } from "../arrive/windows.ts";
+import { releaseLink } from "../held/release.ts";
 import { type AliasContext, addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
 import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
 import { mailtoToLeave } from "../rewrite/forward.ts";
@@ -137,14 +138,16 @@ async function isKept({ db }: Pick<carry.CarryWorld, "db">, { org_id }: AliasRow
 async function tellKept(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
-  { alias, mail: { environment }, from }: { alias: AliasRow; mail: carry.ArrivedMail; from: string },
+  { alias, mail, from }: { alias: AliasRow; mail: carry.ArrivedMail; from: string },
   destinations: readonly Destination[],
 ): Promise<carry.Leaving[]> {
   const ready = destinations.filter(({ status }) => status === "verified");
   const shown = shownName({ name: null, email: from });
+  const { environment } = mail;
+  const told = { environment, about_id: null, shown, link: releaseLink(world, mail) };
   return Promise.all(
     ready.map(async ({ email: to }) => ({
-      raw: await tellQuarantined(world, ports, alias, { to, environment, about_id: null, shown }),
+      raw: await tellQuarantined(world, ports, alias, { to, ...told }),
       trace: { kind: "notice" as const },
     })),
   );

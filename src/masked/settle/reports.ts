@@ -95,18 +95,22 @@ function wordsOf({ where, place, kind, detail, count }: Change): string {
 
 // --- what contacts write -------------------------------------------------------------------------------------------------
 
-type Kept = { to: string; environment: Environment; about_id: null; shown: string };
+type Kept = { to: string; environment: Environment; about_id: null; shown: string; link: string };
 
-/** Tells a mailbox of the alias that a mail waits in quarantine. `shown`: whom it says it is from, not as an address. */
+/**
+ * Tells a mailbox of the alias that a mail waits in quarantine. `shown`: whom it says it is from, not as an address; `link`
+ * lets it through.
+ */
 export async function tellQuarantined(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
   alias: AliasRow,
-  { shown, ...mail }: Kept,
+  { shown, link, ...mail }: Kept,
 ): Promise<RawMessage> {
   const paragraphs = [
     `A mail to ${addressOf(alias)} says that it is from ${shown}, and that is not proven: the domain asks that such mail is not delivered like other mail (DMARC). It was not forwarded.`,
     "It is kept in the list of received mail, with the status quarantined. There it can be looked at, released or deleted. Nobody else was told.",
+    `If you know that it is genuine, this link forwards it, once and within 24 hours:\n${link}`,
     "The setting forged_mail says whether such mail is kept (quarantine) or forwarded with a warning (warn). There are at most five such notices a day for each alias.",
   ];
   const subject = "A mail to your alias was not forwarded: its sender is not proven";
