@@ -241,18 +241,16 @@ export function unreachable(
 }
 
 /** Permanent without any server: the domain takes no mail. */
-export function refusedByDns(detail: string, reason: "nxdomain" | "null_mx" | "no_address" | "forbidden"): Outcome {
-  const isAbsent = reason === "nxdomain" || reason === "no_address";
-  const codes = { nxdomain: "5.1.2", null_mx: "5.1.10", no_address: "5.1.2", forbidden: "5.4.4" };
+export function refusedByDns(detail: string, reason: "null_mx" | "absent"): Outcome {
   return {
     ...blank(),
     kind: "bounced",
-    absent: isAbsent,
-    class: reason === "forbidden" ? "routing" : "bad_domain",
+    absent: reason === "absent",
+    class: "bad_domain",
     bounce_type: "hard",
-    suppress: reason !== "forbidden",
+    suppress: true,
     smtp_code: reason === "null_mx" ? "556" : "550",
-    enhanced_code: codes[reason],
+    enhanced_code: reason === "null_mx" ? "5.1.10" : "5.1.2",
     message: detail,
   };
 }

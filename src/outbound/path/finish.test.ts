@@ -13,7 +13,7 @@ const world = {
   clock: fixedClock(NOW_MS),
   random: { float: () => 0.5, uuid: () => "01900000-0000-7000-8000-000000000000" },
 } as unknown as FinishWorld;
-const gone = refusedByDns("the domain nowhere.example does not exist", "nxdomain");
+const gone = refusedByDns("the domain nowhere.example does not exist", "absent");
 
 /** A job with so much time left, after so many attempts. */
 function jobWith(leftMs: number, attempts: number, more: Partial<Job> & { has_expiry?: boolean } = {}): Job {

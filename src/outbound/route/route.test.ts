@@ -95,7 +95,7 @@ test("takes a null MX as a refusal (RFC 7505) and an absent domain as absent", a
   const refused = await ask("null.example");
   assert.deepEqual(refused.kind === "none" && refused.reason, "null_mx");
   const absent = await ask("nowhere.example");
-  assert.deepEqual(absent.kind === "none" && absent.reason, "nxdomain");
+  assert.deepEqual(absent.kind === "none" && absent.reason, "absent");
 });
 
 test("never takes a failing name server for an absent domain", async () => {
@@ -115,11 +115,20 @@ test("refuses MX records that point into private networks; loopback only when te
     dns.set("evil.example", "MX", [{ exchange: "mx.evil.example", preference: 1 }]);
     dns.set("mx.evil.example", "A", [address]);
     const route = await ask("evil.example");
-    assert.deepEqual(route.kind === "none" && route.reason, "forbidden", address);
+    assert.deepEqual(route.kind === "none" && route.reason, "absent", address);
   }
   dns.set("mx.evil.example", "A", ["127.0.0.1"]);
   assert.equal((await ask("evil.example", { POSTERN_TESTING_ALLOW_LOOPBACK: "0" })).kind, "none");
   assert.equal((await ask("evil.example")).kind, "route");
+});
+
+test("answers a name that is not there and one that leads inside alike, as an MX host and as the domain itself", async () => {
+  dns.set("10-0-0-7.example", "A", ["10.0.0.7"]);
+  dns.set("to-inside.example", "MX", [{ exchange: "10-0-0-7.example", preference: 1 }]);
+  dns.set("to-nowhere.example", "MX", [{ exchange: "nowhere.example", preference: 1 }]);
+  const names = ["nowhere.example", "10-0-0-7.example", "to-inside.example", "to-nowhere.example"];
+  const answers = await Promise.all(names.map(async (name) => JSON.stringify(await ask(name)).replaceAll(name, "X")));
+  assert.deepEqual([...new Set(answers)].length, 1, answers.join("\n"));
 });
 
 test("domains with the same mail servers share a site, known providers share a label", async () => {

@@ -20,8 +20,11 @@ export type Route =
       /** Hosts of `hops` whose name and address DNSSEC vouches for (RFC 7672 §2.2): only those may be held to DANE. */
       secure_hosts: string[];
     }
-  /** Permanent: no such domain, null MX, only forbidden addresses. */
-  | { kind: "none"; reason: "nxdomain" | "null_mx" | "no_address" | "forbidden"; detail: string }
+  /**
+   * Permanent: a null MX, or no server on the public internet. Whether a name is not there or leads inside is nobody's to
+   * learn: an MX record may name any host of ours.
+   */
+  | { kind: "none"; reason: "null_mx" | "absent"; detail: string }
   /** Temporary: DNS did not answer. */
   | { kind: "unknown"; detail: string };
 
@@ -41,9 +44,7 @@ type RouteWorld = Pick<World, "resolver" | "random" | "config">;
 export async function findRoute(world: RouteWorld, domain: string): Promise<Route> {
   const mx = await world.resolver.mx(domain);
   if (mx.kind === "failed") return { kind: "unknown", detail: `MX of ${domain}: ${mx.reason}` };
-  if (mx.kind === "absent" && mx.reason === "nxdomain") {
-    return { kind: "none", reason: "nxdomain", detail: `the domain ${domain} does not exist` };
-  }
+  if (mx.kind === "absent" && mx.reason === "nxdomain") return absent(domain);
   const records = mx.kind === "found" ? mx.records : [{ exchange: domain, preference: 0 }];
   if (records.length === 1 && isRoot(records[0]?.exchange)) {
     return { kind: "none", reason: "null_mx", detail: `${domain} accepts no mail (null MX, RFC 7505)` };
@@ -53,6 +54,11 @@ export async function findRoute(world: RouteWorld, domain: string): Promise<Rout
   // Without MX records the domain is its own host, and its address alone says whether the zone is signed.
   const isSecure = mx.kind === "absent" || mx.authenticated;
   return toRoute(domain, hosts, { ...resolved, secure: isSecure ? resolved.secure : [] });
+}
+
+function absent(domain: string): Route {
+  const detail = `the domain ${domain} does not exist, or has no mail server on the public internet`;
+  return { kind: "none", reason: "absent", detail };
 }
 
 function isRoot(exchange: string | undefined): boolean {
@@ -85,10 +91,10 @@ function nameOf(exchange: string): string {
   return exchange.toLowerCase().replace(/\.$/, "");
 }
 
-type Resolved = { hops: Hop[]; failed: string | null; forbidden: boolean; secure: string[] };
+type Resolved = { hops: Hop[]; failed: string | null; secure: string[] };
 
 async function resolveHosts(world: RouteWorld, hosts: string[]): Promise<Resolved> {
-  const found: Resolved = { hops: [], failed: null, forbidden: false, secure: [] };
+  const found: Resolved = { hops: [], failed: null, secure: [] };
   for (const host of hosts) {
     if (isFull(found.hops, false) && isFull(found.hops, true)) break;
     const [v4, v6] = await Promise.all([world.resolver.a(host), world.resolver.aaaa(host)]);
@@ -121,19 +127,14 @@ function addAddresses(
   if (answer.kind !== "found") return;
   for (const address of answer.records) {
     // An MX record is anyone's to write.
-    if (!mayConnect(address, { loopback: world.config.testing.allow_loopback })) found.forbidden = true;
-    else if (!isFull(found.hops, isIPv6(address)) && !isEnough(found.hops, host, isIPv6(address)))
+    if (!mayConnect(address, { loopback: world.config.testing.allow_loopback })) continue;
+    if (!isFull(found.hops, isIPv6(address)) && !isEnough(found.hops, host, isIPv6(address)))
       found.hops.push({ host, address });
   }
 }
 
-function toRoute(domain: string, hosts: string[], { hops, failed, forbidden, secure }: Resolved): Route {
-  if (hops.length === 0) {
-    if (failed) return { kind: "unknown", detail: failed };
-    if (forbidden)
-      return { kind: "none", reason: "forbidden", detail: `the mail servers of ${domain} have private addresses` };
-    return { kind: "none", reason: "no_address", detail: `no mail server of ${domain} has an address` };
-  }
+function toRoute(domain: string, hosts: string[], { hops, failed, secure }: Resolved): Route {
+  if (hops.length === 0) return failed ? { kind: "unknown", detail: failed } : absent(domain);
   const provider = sharedProvider(hops);
   return {
     kind: "route",
