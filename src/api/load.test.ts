@@ -167,6 +167,21 @@ test("what is only announced takes no room: neither many small bodies that never
   await until("nothing is held any more", async () => (await held()) === 0);
 });
 
+test("what an organization has no room left for is refused at its announcement, and not read first", async () => {
+  const { port, held, answer } = await serve(1_000 * KIB);
+  const first = post(port, 400 * KIB, { org: "many" });
+  await until("the body is counted", async () => (await held()) >= 400 * KIB);
+  const head = `content-type: application/json\r\ncontent-length: ${200 * KIB}`;
+  const second = begin(port, "/", `x-org: many\r\n${head}`);
+  assert.match(await readUntil(second, /"unavailable"/), /^HTTP\/1\.1 503 .*retry-after: 1\r\n/is);
+  const other = begin(port, "/", `x-org: other\r\n${head}`);
+  other.write("x".repeat(1_000));
+  await until("that of others is read", async () => (await held()) > 400 * KIB + 900);
+  for (const socket of [second, other]) socket.destroy();
+  answer();
+  assert.equal((await first).status, 200);
+});
+
 test("what announces more than its route takes is 400 before any of it comes, a form too", async () => {
   const { port, held } = await serve(100_000 * KIB);
   for (const [path, type] of [

@@ -82,6 +82,9 @@ export function limitLoad(
       throw tooLarge();
     if (!isSmall && room.total() > bytesMax * LARGE_SHARE) throw refuse("bytes");
     if (isReadInParts(request)) return payload;
+    // Reading what would be refused on its way costs as much as reading any other.
+    if (!isSmall && announced !== null && !room.hasRoomFor(announced, sharesOf(request, bytesMax)))
+      throw refuse("share");
     // Most small bodies came with their heads and are here already: nothing need stand between.
     if (isSmall && payload.readableLength >= announced) {
       const refusal = take(request, announced);

@@ -11,6 +11,8 @@ export type BodyRoom = {
    */
   hold(request: object, bytes: number, shares: readonly Share[]): "room" | "share" | null;
   release(request: object): void;
+  /** False if so many bytes more would be too many for one of the shares. */
+  hasRoomFor(bytes: number, shares: readonly Share[]): boolean;
   /** Of all requests. */
   total(): number;
 };
@@ -35,6 +37,7 @@ export function createBodyRoom(bytesMax: number, onChange: (bytes: number) => vo
 
   return {
     total: () => total,
+    hasRoomFor: (bytes, shares) => shares.every(({ name, bytes_max }) => (byName.get(name) ?? 0) + bytes <= bytes_max),
     hold(request, bytes, shares) {
       const known = held.get(request) ?? { bytes: 0, shares };
       held.set(request, known);
