@@ -109,12 +109,28 @@ async function measure({ tenants, pid }: CostSearch, input: CostInput, turn: num
   };
 }
 
-/** Milliseconds of the processor since the process began: of all its threads, and of its first one (proc(5), schedstat). */
-function processorOf(pid: number): { all_ms: number; shared_ms: number } {
-  const msOf = (thread: string) => Number(readFileSync(`${thread}/schedstat`, "utf8").split(" ")[0]) / 1e6;
-  const threads = readdirSync(`/proc/${pid}/task`).map((id) => `/proc/${pid}/task/${id}`);
-  const all_ms = threads.reduce((sum, thread) => sum + msOf(thread), 0);
-  return { all_ms, shared_ms: msOf(`/proc/${pid}/task/${pid}`) };
+/**
+ * Milliseconds of the processor since the process began: of all its threads and of its process for heavy requests, of its
+ * first thread, and how long that one waited for a processor (proc(5), schedstat).
+ */
+export function processorOf(pid: number): { all_ms: number; shared_ms: number; shared_waited_ms: number } {
+  const of = (thread: string) => {
+    const [ran, waited] = readFileSync(`${thread}/schedstat`, "utf8").split(" ");
+    return { ran_ms: Number(ran) / 1e6, waited_ms: Number(waited) / 1e6 };
+  };
+  const threads = [pid, ...heavyProcessesOf(pid)].flatMap((process) =>
+    readdirSync(`/proc/${process}/task`).map((id) => `/proc/${process}/task/${id}`),
+  );
+  const all_ms = threads.reduce((sum, thread) => sum + of(thread).ran_ms, 0);
+  const { ran_ms, waited_ms } = of(`/proc/${pid}/task/${pid}`);
+  return { all_ms, shared_ms: ran_ms, shared_waited_ms: waited_ms };
+}
+
+function heavyProcessesOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+  return children
+    .map(Number)
+    .filter((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("heavy-worker"));
 }
 
 /** All roles in one process, as most installations have it, with organizations that search, or attack. */
