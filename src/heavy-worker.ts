@@ -1,14 +1,12 @@
-// The thread that heavy requests are done on (api/heavy-thread.ts): the same API over the same database, which no socket
+// The process that heavy requests are done in (api/heavy-process.ts): the same API over the same database, which no socket
 // leads to. Who asks is known already, and the request was counted against its rate; everything else happens as there.
 // What it accepts it does not send: an engine finds it in the database, as it does the mail of other processes.
-import { readlinkSync } from "node:fs";
-import { setPriority } from "node:os";
+import { readdirSync, writeFileSync } from "node:fs";
+import { getPriority, setPriority } from "node:os";
 import { join } from "node:path";
-import { parentPort, workerData } from "node:worker_threads";
-import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-thread.ts";
+import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-process.ts";
 import { createInnerServer } from "./api/server.ts";
 import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
-import type { Config } from "./config.ts";
 import { followReading } from "./platform/clock.ts";
 import { createLog } from "./platform/process/log.ts";
 import { createFolderBlobs } from "./platform/storage/blobs.ts";
@@ -18,31 +16,53 @@ import { buildWorld } from "./world.ts";
 
 const BEAT_MS = 500;
 /** Behind all that answers at once; as much as others leave it. */
-const NICE = 5;
-
-const { config: cloned, database_url, beats } = workerData as HeavyStart;
-const config = withBuffers(cloned);
-const port = parentPort!;
-const tell = (message: FromHeavy, handed: ArrayBuffer[] = []): void => port.postMessage(message, handed);
-
-stepBack();
-Atomics.add(beats, 0, 1);
-setInterval(() => Atomics.add(beats, 0, 1), BEAT_MS).unref();
-const world = openOwnWorld();
+const NICE = 10;
+/** Of 1000: where memory is short, the kernel ends this process before the one that it belongs to. */
+const OOM_SCORE = "500";
 
 const asking = new Map<string, HeavyRequest>();
+const bodies = new Map<string, Uint8Array[]>();
 const processor = meter();
+/** Undefined until `start` came. */
+let world: World;
 let opened: ReturnType<typeof openServer> | null = null;
 let following: { stop(): Promise<void> } | null = null;
 
-port.on("message", (message: ToHeavy) => {
-  if (message.kind === "stop") void stop();
+stepBack();
+// Its end is the other process's affair: a signal to the group comes to both, and requests are under way.
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => undefined);
+process.once("disconnect", () => process.exit());
+process.on("uncaughtException", (err) => {
+  world?.log.error({ err }, "a bug in the process for heavy requests");
+  process.exit(1);
+});
+process.on("message", (message: ToHeavy) => {
+  if (message.kind === "start") start(message);
+  else if (message.kind === "stop") void stop();
+  else if (message.kind === "piece") gather(message.id, message.piece);
   else {
-    // One process has one clock: what is made here ends by the time that is looked at there.
+    // One service has one clock: what is made here ends by the time that is looked at there.
     followReading(world.clock, message.clock);
     void work(message.request);
   }
 });
+
+function start(given: HeavyStart): void {
+  world = openOwnWorld(given);
+  tell({ kind: "beat" });
+  setInterval(() => asking.size > 0 && tell({ kind: "beat" }), BEAT_MS).unref();
+}
+
+function gather(id: string, piece: Uint8Array): void {
+  const pieces = bodies.get(id);
+  if (pieces) pieces.push(piece);
+  else bodies.set(id, [piece]);
+}
+
+function tell(message: FromHeavy): void {
+  // Where the other process is gone, `disconnect` ends this one.
+  if (process.connected) process.send!(message);
+}
 
 async function work(request: HeavyRequest): Promise<void> {
   const { id } = request;
@@ -50,8 +70,7 @@ async function work(request: HeavyRequest): Promise<void> {
   const took = processor.begin();
   try {
     const answer = await answerOf(request);
-    const whole = { ...answer, processor_ms: took() };
-    tell({ kind: "answer", id, answer: whole }, [whole.body.buffer]);
+    tell({ kind: "answer", id, answer: { ...answer, processor_ms: took() } });
   } catch (error) {
     took();
     const { message, code } = error as NodeJS.ErrnoException;
@@ -61,8 +80,9 @@ async function work(request: HeavyRequest): Promise<void> {
   }
 }
 
-async function answerOf({ id, method, headers, ip, pieces }: HeavyRequest): Promise<Omit<HeavyAnswer, "processor_ms">> {
-  const payload = Buffer.concat(pieces);
+async function answerOf({ id, method, headers, ip }: HeavyRequest): Promise<Omit<HeavyAnswer, "processor_ms">> {
+  const payload = Buffer.concat(bodies.get(id) ?? []);
+  bodies.delete(id);
   const { "transfer-encoding": _coding, expect: _expect, "content-length": _length, ...kept } = headers;
   const { app, named } = await theServer();
   const response = await app.inject({
@@ -72,7 +92,7 @@ async function answerOf({ id, method, headers, ip, pieces }: HeavyRequest): Prom
     remoteAddress: ip,
     ...(payload.length > 0 ? { payload } : {}),
   });
-  return { status: response.statusCode, headers: response.headers, body: new Uint8Array(response.rawPayload) };
+  return { status: response.statusCode, headers: response.headers, body: response.rawPayload };
 }
 
 /** Opened with the first request, and again with the next one where the database could not be reached. */
@@ -94,17 +114,8 @@ async function openServer() {
   });
 }
 
-/** They arrive as plain Uint8Arrays. */
-function withBuffers(given: Config): Config {
-  const entries = Object.entries(given).map(([name, value]) => [
-    name,
-    value instanceof Uint8Array ? Buffer.from(value) : value,
-  ]);
-  return Object.fromEntries(entries) as Config;
-}
-
-/** A blob that may not be on the disk ends the whole process, not this thread alone. */
-function openOwnWorld(): World {
+/** A blob that may not be on the disk ends the whole service, not this process alone. */
+function openOwnWorld({ config, database_url }: HeavyStart): World {
   const built = buildWorld(config, createLog({ level: config.log_level, role: "heavy" }), database_url);
   if (config.s3) return built;
   const end = (failure: Error): void => tell({ kind: "fatal", reason: failure.message });
@@ -115,27 +126,30 @@ async function stop(): Promise<void> {
   const server = await opened?.catch(() => null);
   await server?.app.close();
   await following?.stop();
-  await world.traces?.stop();
-  await world.db.close();
+  await world?.traces?.stop();
+  await world?.db.close();
   process.exit(0);
 }
 
-/** This thread alone; not everywhere can that be said, and it goes without. */
+/** Not everywhere can that be said, and it goes without. On Linux each thread has a priority of its own, and some run already. */
 function stepBack(): void {
   try {
-    setPriority(Number(readlinkSync("/proc/thread-self").split("/").at(-1)), NICE);
+    const nice = Math.max(NICE, getPriority());
+    setPriority(nice);
+    for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), nice);
+    writeFileSync("/proc/self/oom_score_adj", OOM_SCORE);
   } catch {
     // macOS, Windows, or a sandbox that forbids it.
   }
 }
 
-/** What each of the requests took: the thread's time, in equal parts for those that were under way together. */
+/** What each of the requests took: the process's time, in equal parts for those that were under way together. */
 function meter() {
   const taken = new Map<symbol, number>();
-  let last = process.threadCpuUsage();
+  let last = process.cpuUsage();
   const divide = (): void => {
-    const { user, system } = process.threadCpuUsage(last);
-    last = process.threadCpuUsage();
+    const { user, system } = process.cpuUsage(last);
+    last = process.cpuUsage();
     const part = (user + system) / 1000 / Math.max(1, taken.size);
     for (const [name, ms] of taken) taken.set(name, ms + part);
   };

@@ -1,5 +1,5 @@
 // Schemas become functions at their first use: all of them at once are 0.8 s of processor time, and a process starts with
-// two APIs (its own, and that of the thread for heavy requests). Not here: the shapes, which stand at their routes.
+// two APIs (its own, and that of the process for heavy requests). Not here: the shapes, which stand at their routes.
 import fastJsonStringifyCompiler from "@fastify/fast-json-stringify-compiler";
 import { Ajv, type Options, type ValidateFunction } from "ajv";
 import type { TSchema } from "typebox";

@@ -1,7 +1,7 @@
 // Which requests are not done on the thread that everybody shares: large bodies, bodies with much in them, operations that
 // take long by their nature, and all of an organization that used up its part of the shared thread. They go, as they are, to
-// the thread for heavy requests, some of each organization in turn. Who used up its part of that one too is answered 429.
-// Not here: the thread (heavy-thread.ts), and what such a request does.
+// the process for heavy requests, some of each organization in turn. Who used up its part of that one too is answered 429.
+// Not here: that process (heavy-process.ts), and what such a request does.
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Api } from "../http/http.ts";
@@ -10,14 +10,14 @@ import { processorShares } from "../platform/fair/processor-shares.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import type { JsonCounts } from "./body/count-json.ts";
-import type { HeavyThread } from "./heavy-thread.ts";
+import type { HeavyProcess } from "./heavy-process.ts";
 
 /** Larger bodies are gathered and handed over unread. */
 const LIGHT_BYTES_MAX = 256 * 1024;
 /** What a body read here may hold: members and elements, and tags, entities and escapes in its texts. */
 const LIGHT_VALUES_MAX = 5_000;
 const LIGHT_MARKS_MAX = 20_000;
-/** Requests in the thread at once, and those of an organization that wait. */
+/** Requests in the process at once, and those of an organization that wait. */
 const PLACES = { places: 8, waiting_max: 64 };
 const PIECE_BYTES = 256 * 1024;
 const METHODS = new Set(["POST", "PUT", "PATCH"]);
@@ -36,13 +36,13 @@ export function isMuch({ values, marks }: JsonCounts): boolean {
 }
 
 /** Installs it for all routes of `app`, behind authentication and the room for bodies. */
-export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, thread: HeavyThread): void {
+export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, heavy: HeavyProcess): void {
   const places = createFairPlaces(PLACES);
   const shares = processorShares(world);
-  const diverted = world.metrics.counter("postern_heavy_requests_total", "Requests done on the thread for heavy ones");
+  const diverted = world.metrics.counter("postern_heavy_requests_total", "Requests done in the process for heavy ones");
   const used = world.metrics.counter(
     "postern_heavy_processor_seconds_total",
-    "Processor time that the thread for heavy requests took for them",
+    "Processor time that the process for heavy requests took for them",
   );
 
   function refuseIfOver(orgId: string): void {
@@ -60,7 +60,7 @@ export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, t
     try {
       diverted.inc();
       const { id, method, url, headers, ip, account } = request;
-      const answer = await thread.ask({ id, method, url, headers: { ...headers }, ip, account, pieces });
+      const answer = await heavy.ask({ id, method, url, headers: { ...headers }, ip, account }, pieces);
       shares.spend(org_id, "aside", answer.processor_ms);
       used.inc(answer.processor_ms / 1000);
       reply.code(answer.status);

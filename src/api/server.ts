@@ -30,7 +30,7 @@ import { mountDescription } from "./description.ts";
 import { mountDocs } from "./docs/docs.ts";
 import { answerError } from "./errors.ts";
 import { divertHeavy, isMuch, threadMs } from "./heavy.ts";
-import { createHeavyThread, type HeavyRequest } from "./heavy-thread.ts";
+import { createHeavyProcess, type HeavyRequest } from "./heavy-process.ts";
 import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
 import { limitRequests } from "./rates.ts";
@@ -48,8 +48,8 @@ export type HttpServer = {
 };
 
 /**
- * `pressure`: while it says that something is short, changes are refused for now. `heavy_worker`: the file of the thread
- * that heavy requests are done on; without it they are done here. `tls`: the certificate of POSTERN_HTTPS.
+ * `pressure`: while it says that something is short, changes are refused for now. `heavy_worker`: the file of the process
+ * that heavy requests are done in; without it they are done here. `tls`: the certificate of POSTERN_HTTPS.
  */
 export type Surroundings = { pressure?: Pick<Pressure, "shortage">; heavy_worker?: URL; tls?: () => SecureContext };
 
@@ -63,12 +63,12 @@ export async function createHttpServer(
   return buildServer(world, { mount, mountOpen, ...surroundings });
 }
 
-/** The request that another thread handed over, by its id. */
+/** The request that another process handed over, by its id. */
 type FindHanded = (id: string) => HeavyRequest | undefined;
 type Mounting = { mount: (api: Api) => void; mountOpen: (api: Api) => void };
 
 /**
- * The same for the thread of heavy requests: asked by `inject` with the headers of `named` beside the request's own. Who
+ * The same for the process of heavy requests: asked by `inject` with the headers of `named` beside the request's own. Who
  * asks, and that he may at this rate, was found out before.
  */
 export async function createInnerServer(world: World, { find, ...mounting }: Mounting & { find: FindHanded }) {
@@ -82,7 +82,7 @@ type Parts = Mounting & Surroundings & { find?: FindHanded };
 
 async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   const { mount, mountOpen, pressure = null, heavy_worker = null, find = null } = parts;
-  const heavy = heavy_worker && createHeavyThread(world, heavy_worker);
+  const heavy = heavy_worker && createHeavyProcess(world, heavy_worker);
   const app = Fastify({
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,

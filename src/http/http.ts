@@ -71,7 +71,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** A body with text that cannot be stored comes through to the handler, which looks at each item. */
     judges_items?: boolean;
-    /** Takes the processor for long whatever its body is: done on the thread for heavy requests (api/heavy.ts). */
+    /** Takes the processor for long whatever its body is: done in the process for heavy requests (api/heavy.ts). */
     heavy?: boolean;
     /** What a test key is refused here, as the end of "a test key cannot …": the operation is about live mail only. */
     live_keys_only?: string;

@@ -31,15 +31,15 @@ export function createClock(options: { offsetFile?: string | null }): Clock {
   };
 }
 
-/** What a clock said, and when by the monotonic clock that all threads of a process share. */
+/** What a clock said, and when by the monotonic clock that all processes of a machine share. */
 export type ClockReading = { now_ms: number; at_ns: bigint };
 
-/** For another thread of this process. */
+/** For another process on this machine. */
 export function readClock(clock: Pick<Clock, "now">): ClockReading {
   return { now_ms: clock.now(), at_ns: process.hrtime.bigint() };
 }
 
-/** Sets this thread's clock to the one that was read, and the time since then. */
+/** Sets this process's clock to the one that was read, and the time since then. */
 export function followReading(clock: Pick<Clock, "now" | "setSkew">, { now_ms, at_ns }: ClockReading): void {
   clock.setSkew(0);
   const thereMs = now_ms + Number(process.hrtime.bigint() - at_ns) / 1e6;

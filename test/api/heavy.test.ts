@@ -1,6 +1,8 @@
-// Heavy requests are done on a thread of their own: what they answer and leave behind is what they would have here.
+// Heavy requests are done in a process of their own: what they answer and leave behind is what they would have here.
 import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
+import { getPriority } from "node:os";
 import { after, before, test } from "node:test";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { mountFeatures, mountOpenRoutes } from "../../src/app.ts";
@@ -13,6 +15,8 @@ import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const HEAVY_WORKER = new URL("../../src/heavy-worker.ts", import.meta.url);
 const KIB = 1024;
+const CHILDREN = `/proc/self/task/${process.pid}/children`;
+const PROC_IS_THERE = existsSync(CHILDREN);
 
 let api: TestApi;
 let dns: DnsServer;
@@ -32,7 +36,7 @@ after(async () => {
   await dns.stop();
 });
 
-/** Of this world, on any port, with a thread for heavy requests. */
+/** Of this world, on any port, with a process for heavy requests. */
 function serverOver(world: World): Promise<HttpServer> {
   const config = { ...world.config, http: { host: "127.0.0.1", port: 0 } };
   return createHttpServer(
@@ -59,7 +63,7 @@ async function post(path: string, body: unknown, headers: Record<string, string>
   return { status: response.status, headers: response.headers, body: (await response.json()) as never };
 }
 
-/** How many requests went to the thread while `work` went on. */
+/** How many requests went to the other process while `work` went on. */
 async function handedOver<T>(work: () => Promise<T>): Promise<{ count: number; result: T }> {
   const read = async () =>
     Number(/^postern_heavy_requests_total (\d+)$/m.exec(await api.world.metrics.text())?.[1] ?? 0);
@@ -72,7 +76,7 @@ function mail(fields: object = {}) {
   return { from: "a@example.eu", to: ["b@recipient.example"], subject: "Hi", text_body: "x", ...fields };
 }
 
-test("a small send is done here, a large one on the thread, with the same answer and the same record", async () => {
+test("a small send is done here, a large one in the other process, with the same answer and the same record", async () => {
   const light = await handedOver(() => post("/v1/send", mail()));
   assert.deepEqual([light.count, light.result.status], [0, 202]);
   const heavy = await handedOver(() => post("/v1/send", mail({ text_body: "word ".repeat(60 * KIB) })));
@@ -83,7 +87,7 @@ test("a small send is done here, a large one on the thread, with the same answer
   assert.deepEqual([record.status, record.body.email?.status ?? record.body.status], [200, "queued"]);
 });
 
-test("a small body with much in it is done on the thread, too", async () => {
+test("a small body with much in it is done in the other process, too", async () => {
   const marked = await handedOver(() => post("/v1/send", mail({ html_body: "<b>&amp;".repeat(15_000) })));
   assert.deepEqual([marked.count, marked.result.status], [1, 202]);
 });
@@ -114,7 +118,7 @@ test("too many members are refused before they are parsed, and the field and the
   }
 });
 
-test("an Idempotency-Key holds on both threads", async () => {
+test("an Idempotency-Key holds in both processes", async () => {
   const large = JSON.stringify(mail({ text_body: "word ".repeat(60 * KIB) }));
   const key = { "idempotency-key": "once" };
   const first = await post("/v1/send", large, key);
@@ -158,7 +162,7 @@ test("operations that take long by their nature go there with any body, forms in
   assert.deepEqual([simulated.count, simulated.result.status], [1, 200]);
 });
 
-test("an organization that used its part of the shared thread is served by the other, then asked to wait", async () => {
+test("an organization that used its part of the shared thread is served by the other process, then asked to wait", async () => {
   const { org_id, live_key } = await api.organization();
   const shares = processorShares(api.world);
   const key = { authorization: `Bearer ${live_key}` };
@@ -213,12 +217,12 @@ test("a path is handed over as it came", async () => {
   assert.equal(result.status, 404);
 });
 
-test("a header that names a request of the thread names nothing from outside", async () => {
+test("a header that names a request of the other process names nothing from outside", async () => {
   const answer = await post("/v1/templates", { name: "x" }, { "x-postern-handed": "0" });
   assert.deepEqual([answer.status, answer.body.code], [400, "validation_error"]);
 });
 
-test("a database that is away when the thread is first needed is a 503, and the next request is done", async () => {
+test("a database that is away when the other process is first needed is a 503, and the next request is done", async () => {
   const database = await startAwayDatabase(api.world.database_url);
   const late = await serverOver({ ...api.world, database_url: database.url });
   const own_url = await late.listen();
@@ -256,7 +260,7 @@ async function startAwayDatabase(url: string) {
   };
 }
 
-test("the thread goes by the clock of its process, wherever the database's clock is: a preview made there is committed here", async () => {
+test("the other process goes by the clock of this one, wherever the database's clock is: a preview made there is committed here", async () => {
   const made: [string, number][] = [];
   for (const aheadMs of [31 * 86_400_000, 0]) {
     api.world.clock.setSkew(aheadMs);
@@ -270,5 +274,35 @@ test("the thread goes by the clock of its process, wherever the database's clock
   assert.deepEqual(
     made.map(([, status]) => status),
     [202, 202],
+  );
+});
+
+function heavyProcesses(): number[] {
+  const children = readFileSync(CHILDREN, "utf8").trim().split(" ").filter(Boolean).map(Number);
+  return children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("heavy-worker"));
+}
+
+test("the other process stands behind this one, outlives a signal to both, and ends with the server", {
+  skip: PROC_IS_THERE ? false : "there is no /proc",
+}, async () => {
+  const other = await serverOver(api.world);
+  const to = await other.listen();
+  const before = new Set(heavyProcesses());
+  const large = mail({ text_body: "word ".repeat(60 * KIB) });
+  assert.equal((await post("/v1/send", large, {}, to)).status, 202);
+  const [pid = 0, ...more] = heavyProcesses().filter((one) => !before.has(one));
+  assert.equal(more.length, 0);
+  const niceness = readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread)));
+  assert.deepEqual([...new Set(niceness)], [Math.max(10, getPriority())]);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.kill(pid, signal);
+  assert.equal((await post("/v1/send", large, {}, to)).status, 202);
+  assert.deepEqual(
+    heavyProcesses().filter((one) => !before.has(one)),
+    [pid],
+  );
+  await other.stop();
+  assert.deepEqual(
+    heavyProcesses().filter((one) => !before.has(one)),
+    [],
   );
 });

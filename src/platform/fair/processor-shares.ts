@@ -1,19 +1,19 @@
 // Whose work took the processor: milliseconds by organization, in two accounts. `here` is the thread that everybody shares:
-// an organization that used up its part is served by the other thread (api/heavy.ts). `aside` is that thread: who used up
-// that part as well has to wait (429). Ordinary requests cost nothing in either; the request rate limits those. Of this
+// an organization that used up its part is served by the process for heavy requests (api/heavy.ts). `aside` is that process:
+// who used up that part as well has to wait (429). Ordinary requests cost nothing in either; the request rate limits those. Of this
 // process only. Not here: how the milliseconds are measured.
 import type { Clock } from "../clock.ts";
 import type { Metrics } from "../process/metrics.ts";
 
-export type Thread = "here" | "aside";
+export type Where = "here" | "aside";
 
 export type ProcessorShares = {
-  /** Work of the organization took so long on that thread. */
-  spend(orgId: string, thread: Thread, ms: number): void;
-  /** Milliseconds until the organization may use that thread again; 0: it may now. */
-  waitMs(orgId: string, thread: Thread): number;
-  /** What the organization used of that thread and of what it may have, in milliseconds. */
-  used(orgId: string, thread: Thread): { used_ms: number; limit_ms: number };
+  /** Work of the organization took so long there. */
+  spend(orgId: string, where: Where, ms: number): void;
+  /** Milliseconds until the organization may work there again; 0: it may now. */
+  waitMs(orgId: string, where: Where): number;
+  /** What the organization used there and what it may have, in milliseconds. */
+  used(orgId: string, where: Where): { used_ms: number; limit_ms: number };
 };
 
 /** What one organization may use: so much at once, and so much of each second. */
@@ -35,28 +35,28 @@ export function createProcessorShares(clock: Pick<Clock, "monotonic">): Processo
   const accounts = { here: new Map<string, Account>(), aside: new Map<string, Account>() };
 
   /** What is still owed: it flows off with time, whatever becomes of the organization. */
-  function owedOf(orgId: string, thread: Thread): number {
-    const account = accounts[thread].get(orgId);
+  function owedOf(orgId: string, where: Where): number {
+    const account = accounts[where].get(orgId);
     if (!account) return 0;
-    const flowedOff = ((clock.monotonic() - account.at_ms) / 1000) * PROCESSOR_LIMITS[thread].per_second_ms;
+    const flowedOff = ((clock.monotonic() - account.at_ms) / 1000) * PROCESSOR_LIMITS[where].per_second_ms;
     return Math.max(0, account.spent_ms - flowedOff);
   }
 
   return {
-    spend(orgId, thread, ms) {
-      const weighed = thread === "here" && ms > LONG_MS ? ms * LONG_COUNTS : ms;
+    spend(orgId, where, ms) {
+      const weighed = where === "here" && ms > LONG_MS ? ms * LONG_COUNTS : ms;
       if (weighed <= FREE_MS) return;
-      if (accounts[thread].size >= ORGANIZATIONS_MAX) accounts[thread].clear();
-      accounts[thread].set(orgId, { spent_ms: owedOf(orgId, thread) + weighed - FREE_MS, at_ms: clock.monotonic() });
+      if (accounts[where].size >= ORGANIZATIONS_MAX) accounts[where].clear();
+      accounts[where].set(orgId, { spent_ms: owedOf(orgId, where) + weighed - FREE_MS, at_ms: clock.monotonic() });
     },
-    waitMs(orgId, thread) {
-      const { burst_ms, per_second_ms } = PROCESSOR_LIMITS[thread];
-      const beyond = owedOf(orgId, thread) - burst_ms;
+    waitMs(orgId, where) {
+      const { burst_ms, per_second_ms } = PROCESSOR_LIMITS[where];
+      const beyond = owedOf(orgId, where) - burst_ms;
       return beyond <= 0 ? 0 : (beyond / per_second_ms) * 1000;
     },
-    used: (orgId, thread) => ({
-      used_ms: Math.round(owedOf(orgId, thread)),
-      limit_ms: PROCESSOR_LIMITS[thread].burst_ms,
+    used: (orgId, where) => ({
+      used_ms: Math.round(owedOf(orgId, where)),
+      limit_ms: PROCESSOR_LIMITS[where].burst_ms,
     }),
   };
 }

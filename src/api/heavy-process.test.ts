@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { createClock } from "../platform/clock.ts";
+import { createLog } from "../platform/process/log.ts";
+import { Refusal } from "../platform/refusal.ts";
+import { createHeavyProcess } from "./heavy-process.ts";
+
+const log = createLog({ level: "silent", role: "test" });
+const clock = createClock({});
+const heavy = createHeavyProcess(
+  { config: {} as never, database_url: "", log, clock },
+  new URL("./heavy-process.fixture.ts", import.meta.url),
+  20,
+);
+after(() => heavy.stop());
+
+let requests = 0;
+
+function ask(url: string, pieces: Uint8Array[] = []) {
+  requests += 1;
+  const headers = {};
+  return heavy.ask({ id: `r${requests}`, method: "POST", url, headers, ip: "", account: {} as never }, pieces);
+}
+
+const isPutOff = (error: unknown): boolean => error instanceof Refusal && error.kind === "unavailable";
+
+for (const [url, how] of [
+  ["/end", "ends"],
+  ["/throw", "throws"],
+  ["/stand-still", "stands still"],
+  ["/take-all", "takes all the memory"],
+] as const) {
+  test(`a process that ${how} is replaced: what it had is refused for now, what comes next is answered`, async () => {
+    await assert.rejects(ask(url), isPutOff);
+    assert.equal((await ask("/")).status, 200);
+  });
+}
+
+test("a process that has stopped takes nothing", async () => {
+  const other = createHeavyProcess(
+    { config: {} as never, database_url: "", log, clock },
+    new URL("./heavy-process.fixture.ts", import.meta.url),
+  );
+  await other.stop();
+  const request = { id: "x", method: "GET", url: "/", headers: {}, ip: "", account: {} as never };
+  await assert.rejects(other.ask(request, []), isPutOff);
+});
+
+test("a body arrives whole, whatever its pieces", async () => {
+  const { body } = await ask("/", [new Uint8Array(3_000_000), new Uint8Array(1), new Uint8Array(0)]);
+  assert.equal(Buffer.from(body).toString(), "3000001");
+});

@@ -1,0 +1,163 @@
+// The process for heavy requests: a second API (src/heavy-worker.ts), with a world of its own over the same database, so
+// that whatever a request holds there, it holds nobody's mail, health or SMTP here. A process and not a thread: the kernel
+// can then prefer this one for the processor, and collecting the garbage there stops nothing here. It starts when it is first
+// needed. One that runs out of memory or stands still is ended and replaced: its requests are answered 503. Not here: which
+// requests are heavy (heavy.ts), and whose turn it is.
+import { type ChildProcess, fork } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Config } from "../config.ts";
+import type { Account } from "../http/http.ts";
+import { type ClockReading, readClock } from "../platform/clock.ts";
+import { processEnder } from "../platform/process/end-process.ts";
+import { Refusal } from "../platform/refusal.ts";
+import type { World } from "../platform/world.ts";
+
+/** A request as it came, with who asks; its body goes before it, in pieces. */
+export type HeavyRequest = {
+  id: string;
+  method: string;
+  url: string;
+  headers: Record<string, string | string[] | undefined>;
+  ip: string;
+  account: Account;
+};
+
+export type HeavyAnswer = {
+  status: number;
+  headers: Record<string, string | string[] | number | undefined>;
+  body: Uint8Array;
+  /** Of the processor, by that process's own count. */
+  processor_ms: number;
+};
+
+export type HeavyProcess = {
+  /** Resolves to the answer; 503 when the process ended before there was one. */
+  ask(request: HeavyRequest, pieces: readonly Uint8Array[]): Promise<HeavyAnswer>;
+  /** Ends the process when its requests are answered. */
+  stop(): Promise<void>;
+};
+
+/** What it is started with. */
+export type HeavyStart = { config: Config; database_url: string };
+export type ToHeavy =
+  | ({ kind: "start" } & HeavyStart)
+  | { kind: "piece"; id: string; piece: Uint8Array }
+  | { kind: "request"; request: HeavyRequest; clock: ClockReading }
+  | { kind: "stop" };
+export type FromHeavy =
+  | { kind: "answer"; id: string; answer: HeavyAnswer }
+  /** `code` says whether it may be tried again, as it does of an error of this process (api/errors.ts). */
+  | { kind: "failed"; id: string; message: string; code?: string }
+  | { kind: "beat" }
+  | { kind: "fatal"; reason: string };
+
+/** One thread collects its garbage: of two processors it takes one. */
+const FLAGS = ["--max-old-space-size=768", "--max-semi-space-size=32", "--single-threaded-gc", "--v8-pool-size=1"];
+const LOOK_MS = 5_000;
+/** Looks without a beat while something is asked: the longest request takes seconds. */
+const STUCK_LOOKS = 12;
+const STOP_MS = 10_000;
+const ENDED = "the work on this request was lost; try again shortly";
+
+type Waiting = Map<string, PromiseWithResolvers<HeavyAnswer>>;
+type Running = { child: ChildProcess; waiting: Waiting; isOver(): boolean; ended: Promise<void> };
+
+type OuterWorld = Pick<World, "config" | "log" | "database_url" | "clock">;
+
+/** Prepares the process; `worker` is the file that runs in it. `lookMs` is for tests. */
+export function createHeavyProcess(world: OuterWorld, worker: URL, lookMs: number = LOOK_MS): HeavyProcess {
+  let running: Running | null = null;
+  let isStopped = false;
+
+  return {
+    ask(request, pieces) {
+      if (isStopped) return Promise.reject(new Refusal("unavailable", ENDED));
+      if (running === null || running.isOver()) running = startProcess(world, worker, lookMs);
+      const asked = Promise.withResolvers<HeavyAnswer>();
+      running.waiting.set(request.id, asked);
+      void handOver(world, running.child, request, pieces);
+      return asked.promise;
+    },
+    async stop() {
+      isStopped = true;
+      if (running === null || running.isOver()) return;
+      const { child, ended } = running;
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+      await send(child, { kind: "stop" });
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** One piece after another, so that no large body holds this process for long. */
+async function handOver(
+  { clock }: Pick<World, "clock">,
+  child: ChildProcess,
+  request: HeavyRequest,
+  pieces: readonly Uint8Array[],
+): Promise<void> {
+  for (const piece of pieces) await send(child, { kind: "piece", id: request.id, piece });
+  await send(child, { kind: "request", request, clock: readClock(clock) });
+}
+
+/** Resolves when the message has left. What cannot be sent any more is answered as the process ends. */
+function send(child: ChildProcess, message: ToHeavy): Promise<void> {
+  return new Promise((done) => child.send(message, () => done()));
+}
+
+function startProcess({ config, log, database_url }: OuterWorld, file: URL, lookMs: number): Running {
+  const child = fork(fileURLToPath(file), { execArgv: FLAGS, serialization: "advanced" });
+  const waiting: Waiting = new Map();
+  const ended = Promise.withResolvers<void>();
+  let isOver = false;
+  let beats = 0;
+  const watch = watchBeats({ beats: () => beats, waiting, look_ms: lookMs }, () => {
+    log.error("the process for heavy requests stood still and is replaced");
+    isOver = true;
+    child.kill("SIGKILL");
+  });
+  child.on("message", (message: FromHeavy) => {
+    if (message.kind === "fatal") return processEnder(log)(new Error(message.reason));
+    beats += 1;
+    if (message.kind === "beat") return;
+    const asked = waiting.get(message.id);
+    waiting.delete(message.id);
+    if (message.kind === "answer") asked?.resolve(message.answer);
+    else asked?.reject(Object.assign(new Error(message.message), { code: message.code }));
+  });
+  const over = (): void => {
+    isOver = true;
+    clearInterval(watch);
+    for (const asked of waiting.values()) asked.reject(new Refusal("unavailable", ENDED));
+    waiting.clear();
+    ended.resolve();
+  };
+  child.once("error", (err) => {
+    log.error({ err }, "the process for heavy requests could not be started");
+    over();
+  });
+  child.once("exit", (code, signal) => {
+    if (code !== 0 && !isOver) log.error({ code, signal }, "the process for heavy requests ended and is replaced");
+    over();
+  });
+  void send(child, { kind: "start", config, database_url });
+  child.unref();
+  child.channel?.unref();
+  return { child, waiting, isOver: () => isOver, ended: ended.promise };
+}
+
+type Beating = { beats(): number; waiting: Waiting; look_ms: number };
+
+function watchBeats({ beats, waiting, look_ms }: Beating, onStuck: () => void): NodeJS.Timeout {
+  let seen = 0;
+  let silent = 0;
+  const timer = setInterval(() => {
+    // Before the first beat it is being started, which a busy machine makes long.
+    silent = beats() === seen && seen > 0 && waiting.size > 0 ? silent + 1 : 0;
+    seen = beats();
+    if (silent === STUCK_LOOKS) onStuck();
+  }, look_ms);
+  timer.unref();
+  return timer;
+}
