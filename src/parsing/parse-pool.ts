@@ -1,5 +1,6 @@
 // Parses received messages in worker threads with a limit on time and memory: whatever a message does to the parser, it
 // does it to a thread that can be ended, and the next message gets another (reliability rule 8). A failure is a value.
+// Why no library: docs/decisions/0041-own-parts.md.
 // Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts, masked/rewrite/reply.ts), and what is done with a message that cannot be
 // parsed.
 import { Worker } from "node:worker_threads";

@@ -1,7 +1,7 @@
 // Comma-separated text (RFC 4180) as programs really write it, read in pieces: CRLF, LF or CR; `,` `;` tab or `|`; a
 // stray quote inside a quoted field is kept where the field ends on its own line. A quote that is never closed damages
 // what it swallows, never more, and every swallowed line is given back as a defect: nothing disappears silently. That
-// recovery, the bound on memory and the speed are why no library does this. It knows nothing of columns or meaning.
+// recovery is why no library does this: docs/decisions/0041-own-parts.md. It knows nothing of columns or meaning.
 
 export type CsvDefect = "unclosed_quote" | "inside_unclosed_quote" | "row_too_long" | "too_many_fields";
 export type CsvRecord = { fields: string[] } | { defect: CsvDefect; raw: string };

@@ -1,6 +1,7 @@
 // Exported lists as JSON, read in pieces: an array of objects, an object that holds such an array (`{"items": […]}`, the
 // first one counts), an array of addresses alone, one object, or one object a line (NDJSON). A record's nested values become
 // columns (`reason.code`). A broken line of NDJSON is one defect; a broken array ends the reading with a defect.
+// Why no library: docs/decisions/0041-own-parts.md.
 
 export type JsonRecord = { values: Map<string, string> } | { defect: string; raw: string };
 export type JsonReader = {
