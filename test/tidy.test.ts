@@ -146,6 +146,11 @@ describe("the caps", () => {
     complainsOf("src/mail/a.test.ts", "a();\n".repeat(500).trim(), /has 501 lines/);
   });
 
+  it("are 200 characters a regular expression", () => {
+    accepts("src/mail/a.ts", `const a = /${"a".repeat(198)}/;`);
+    complainsOf("src/mail/a.ts", `const a = /${"a".repeat(199)}/;`, /has 201 characters/);
+  });
+
   it("are four parameters", () => {
     accepts("src/mail/a.ts", "function f(this: A, a: 1, b: 1, c: 1, d: 1) {}");
     complainsOf("src/mail/a.ts", "const f = (a: 1, b: 1, c: 1, d: 1, e: 1) => 1;", /f has 5 parameters/);

@@ -27,6 +27,7 @@ const STRANGERS = [["src/masked/rewrite/gate/", "src/masked/rewrite/scrub/"]];
 
 const FILE_LINES_MAX = 500;
 const FUNCTION_LINES_MAX = 70;
+const EXPRESSION_CHARS_MAX = 200;
 const PARAMETERS_MAX = 4;
 const BANNED_ANYWHERE = /^(manager|managers|helper|helpers|util|utils|common)$/;
 const BANNED_AS_NAME_OR_SUFFIX = /^(base|service|services|data|info)$/;
@@ -222,6 +223,13 @@ function checkSize(source: Source): Violation[] {
   const report = (line: number, message: string) => violations.push({ rule: "size", path, line, message });
   if (lines > FILE_LINES_MAX) report(1, `has ${lines} lines, more than ${FILE_LINES_MAX}`);
   if (isTest(path)) return violations;
+  for (const { what, line } of source.expressions) {
+    if (what.length > EXPRESSION_CHARS_MAX)
+      report(
+        line,
+        `a regular expression has ${what.length} characters, more than ${EXPRESSION_CHARS_MAX}: anyOf() takes a list`,
+      );
+  }
   for (const { name, line, lines: length, parameters } of source.functions) {
     if (length > FUNCTION_LINES_MAX) report(line, `${name} has ${length} lines, more than ${FUNCTION_LINES_MAX}`);
     if (parameters > PARAMETERS_MAX) report(line, `${name} has ${parameters} parameters, more than ${PARAMETERS_MAX}`);

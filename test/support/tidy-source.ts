@@ -31,6 +31,8 @@ export type Source = {
   ambient: Found[];
   /** String and template literals; `${…}` reads `?`. */
   literals: Found[];
+  /** Regular expressions that are written as such. */
+  expressions: Found[];
 };
 
 type Reader = Source & { file: ts.SourceFile; line_starts: number[] };
@@ -93,6 +95,7 @@ function readSource(path: string, file: ts.SourceFile): Source {
     syntax: [],
     ambient: [],
     literals: [],
+    expressions: [],
   };
   visit(reader, file);
   const { file: _file, line_starts: _starts, ...source } = reader;
@@ -313,6 +316,7 @@ function resolvesPromise(reader: Reader, call: ts.CallExpression): boolean {
 }
 
 function readLiteral(reader: Reader, node: ts.Node): void {
+  if (ts.isRegularExpressionLiteral(node)) reader.expressions.push({ what: node.text, line: lineOf(reader, node) });
   if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) {
     reader.literals.push(found(reader, node, node.text));
   } else if (ts.isTemplateExpression(node)) {

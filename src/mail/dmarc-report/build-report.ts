@@ -1,5 +1,6 @@
 // Makes a report out of its leaves (RFC 7489 Appendix C, RFC 9990 §3; drafts before them). A record whose numbers or
 // address make no sense is left out and counted; a report without its identity is refused.
+import { anyOf } from "../any-of.ts";
 import type { AggregateReport, DkimAuth, PublishedPolicy, ReportRecord, SpfAuth } from "./types.ts";
 import { DISPOSITIONS, POLICIES } from "./types.ts";
 import * as values from "./values.ts";
@@ -41,8 +42,15 @@ const GROUPS = new Map<string, "reasons" | "dkim" | "spf">([
 ]);
 const GROUP_MAX = { reasons: REASONS_MAX, dkim: DKIM_RESULTS_MAX, spf: SPF_RESULTS_MAX };
 /** Everything a report is read for; other elements (extensions) are passed over. */
-const KNOWN =
-  /^(?:version|report_metadata\/(?:org_name|email|extra_contact_info|report_id|generator|error|date_range\/(?:begin|end))|policy_published\/\w{1,20}|record\/row\/(?:source_ip|count|policy_evaluated\/(?:disposition|dkim|spf))|record\/(?:identifiers|identities)\/(?:header_from|envelope_from|envelope_to))$/;
+const KNOWN = new RegExp(
+  `^(?:${anyOf([
+    /version/,
+    /report_metadata\/(?:org_name|email|extra_contact_info|report_id|generator|error|date_range\/(?:begin|end))/,
+    /policy_published\/\w{1,20}/,
+    /record\/row\/(?:source_ip|count|policy_evaluated\/(?:disposition|dkim|spf))/,
+    /record\/(?:identifiers|identities)\/(?:header_from|envelope_from|envelope_to)/,
+  ])})$`,
+);
 
 export type ReportBuilder = LeafHandler & {
   /** The report, or why it is none. */

@@ -1,6 +1,7 @@
 // Mails to a return path that are no bounces: read receipts (RFC 8098), vacation and other automatic replies
 // (RFC 3834), challenge-response, complaints (RFC 5965). Knows senders, subjects and marks; does not read texts.
 
+import { anyOf } from "../any-of.ts";
 import { automaticMark } from "../automatic-marks.ts";
 import type { Header } from "../mime/parse-head.ts";
 import { decodeWords } from "../mime/parse-head.ts";
@@ -26,7 +27,7 @@ const subjects = (subjectTable as SubjectEntry[]).map((entry) => ({
   isPrefix: entry.is_prefix ?? false,
   isPersonsOnly: entry.persons_only ?? false,
   isMailersOnly: entry.mailers_only ?? false,
-  regexp: new RegExp(entry.match, "iu"),
+  regexp: new RegExp(anyOf(entry.match), "iu"),
 }));
 const prefixes = subjects.filter(({ isPrefix }) => isPrefix);
 
@@ -51,8 +52,29 @@ function oneLine(subject: string): string {
   return subject.replace(/\s+/g, " ").trim().slice(0, 500);
 }
 
-const mailers =
-  /mailer[-_. ]?daemon|post[-_ ]?master|mail (?:delivery|administrator|deliver|router)|delivery (?:sub)?system|mail\.delivery|system administrator|smtp[_ -]?(?:mail|gateway|server)|mail[_ -]?service|virus[_ -]?(?:wall|scan)|antivirus|interscan|mdaemon|ndr administrator|(?<!\p{L})(?:double-?)?bounces?(?!\p{L})|no-?reply@sns\.amazonaws|mailadmin|mail-?daemon|microsoftexchange[0-9a-f]{16,32}@/iu;
+const mailers = new RegExp(
+  anyOf([
+    /mailer[-_. ]?daemon/,
+    /post[-_ ]?master/,
+    /mail (?:delivery|administrator|deliver|router)/,
+    /delivery (?:sub)?system/,
+    /mail\.delivery/,
+    /system administrator/,
+    /smtp[_ -]?(?:mail|gateway|server)/,
+    /mail[_ -]?service/,
+    /virus[_ -]?(?:wall|scan)/,
+    /antivirus/,
+    /interscan/,
+    /mdaemon/,
+    /ndr administrator/,
+    /(?<!\p{L})(?:double-?)?bounces?(?!\p{L})/u,
+    /no-?reply@sns\.amazonaws/,
+    /mailadmin/,
+    /mail-?daemon/,
+    /microsoftexchange[0-9a-f]{16,32}@/,
+  ]),
+  "iu",
+);
 
 /**
  * Whether the mail comes from a mail system and not from a person, by its sender. An empty return path says nothing:

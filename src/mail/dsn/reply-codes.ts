@@ -1,6 +1,8 @@
 // SMTP reply codes and enhanced status codes inside free text. RFC 5321 §4.2, RFC 3463 §2. Dates, IP addresses, ports
 // and versions are no codes: "5.1.1" is a code only in one of the places below, wherever else it stands it is a number.
 
+import { anyOf } from "../any-of.ts";
+
 export type Codes = { smtp_code: string | null; status: string | null; code_at: number };
 
 const textCharsMax = 4_000;
@@ -9,8 +11,12 @@ const textCharsMax = 4_000;
 const codeForm =
   /(?<![\d.\-:/@\w=%])([45][0-57]\d)(?=[\s\-:;,)\]'"#]|\. |\.?$)(?!:\d)(?! ?(?:bytes|kb|mb|hours?|minutes?|days?|sec|attempts|messages))/gi;
 // What stands before a code when it is one: nothing, or words such as "said:", "code", "#", "error".
-const introducedCode =
-  /(?:said:|replied:|reply:|returned:|responded with(?: failure)?:|response:|reason:|was:|code[:=]?|error[:=]?|status[:=]?|error_code ?[:=]|#|<<<|>>>|following:|\[|'|^)\s*([45][0-57]\d)(?=[\s\-:;,)\]'"#]|\.?$)/im;
+const introductions = anyOf([
+  /(?:said|replied|reply|returned|responded with(?: failure)?|response|reason|was|following):/,
+  /(?:code|error|status)[:=]?|error_code ?[:=]/,
+  /#|<<<|>>>|\[|'|^/,
+]);
+const introducedCode = new RegExp(`(?:${introductions})\\s*([45][0-57]\\d)(?=[\\s\\-:;,)\\]'"#]|\\.?$)`, "im");
 
 // Not the beginning of a host name, a longer version, a range or a path.
 const enhanced = "([245]\\.\\d{1,3}\\.\\d{1,3})(?![\\w/]|\\.\\w|-\\d)";

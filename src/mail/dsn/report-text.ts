@@ -2,6 +2,7 @@
 // which recipients it names with what words. The texts of the many mailers are in intros.json, separators.json and
 // sentences.json, each with a reason; this file only knows how lines are arranged. It decides nothing (verdict.ts).
 
+import { anyOf } from "../any-of.ts";
 import { addressIn, addressSource, cleanAddress, foreignEnd, foreignOpening } from "./address-text.ts";
 import introTable from "./intros.json" with { type: "json" };
 import sentenceTable from "./sentences.json" with { type: "json" };
@@ -36,8 +37,20 @@ const mentionCharsMax = 2_000;
 
 type Pattern = { id: string; regexp: RegExp; action: DsnAction | null };
 
-function compile(entry: { id: string; match: string; action?: string }): Pattern {
-  const source = entry.match.replaceAll("ADDRESS", addressSource);
+type Entry = {
+  id: string;
+  match: string | readonly string[];
+  /** What stands for a word in capitals that `match` holds. */
+  words?: Readonly<Record<string, readonly string[]>>;
+  action?: string;
+};
+
+function compile(entry: Entry): Pattern {
+  const words = Object.entries(entry.words ?? {});
+  const source = [
+    ["ADDRESS", addressSource] as const,
+    ...words.map(([word, of]) => [word, `(?:${anyOf(of)})`] as const),
+  ].reduce((text, [word, meaning]) => text.replaceAll(word, meaning), anyOf(entry.match));
   return { id: entry.id, regexp: new RegExp(source, "iu"), action: (entry.action as DsnAction | undefined) ?? null };
 }
 

@@ -2,6 +2,7 @@
 // texts of the report; weigh.ts makes class, hard or soft and suppress of them. Texts that name the command are in
 // stages.json. A warning or a success is never more than that.
 
+import { anyOf } from "../any-of.ts";
 import type { ReplyStage } from "../smtp/classify.ts";
 import { findCodes } from "./reply-codes.ts";
 import stageTable from "./stages.json" with { type: "json" };
@@ -22,7 +23,10 @@ export type ReportContext = {
   refused: readonly Refused[];
 };
 
-const stages = stageTable.map((entry) => ({ stage: entry.stage as ReplyStage, regexp: new RegExp(entry.match, "iu") }));
+const stages = stageTable.map((entry) => ({
+  stage: entry.stage as ReplyStage,
+  regexp: new RegExp(anyOf(entry.match), "iu"),
+}));
 
 /** Classifies one finding. Total: whatever the report says gives an answer; what is unclear is soft. */
 export function judge(finding: Finding, context: ReportContext): BounceRecipient {

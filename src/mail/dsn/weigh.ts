@@ -3,6 +3,7 @@
 // file asks for proof before it suppresses (decision 0013): a code about the address, or an answer to RCPT. Words that
 // reporters have for themselves are in report-texts.json.
 
+import { anyOf } from "../any-of.ts";
 import { bounceType, type ReplyClass } from "../smtp/bounce-types.ts";
 import { type Classification, classifyReply, type ReplyStage } from "../smtp/classify.ts";
 import { findCodes } from "./reply-codes.ts";
@@ -33,8 +34,8 @@ type TextEntry = { id: string; class: string; without_code?: boolean; match: str
 const reportTexts = (textTable as TextEntry[]).map((entry) => ({
   class: entry.class as ReplyClass,
   isWithoutCode: entry.without_code ?? false,
-  regexp: new RegExp(entry.match, "iu"),
-  unless: entry.unless === undefined ? null : new RegExp(entry.unless, "iu"),
+  regexp: new RegExp(anyOf(entry.match), "iu"),
+  unless: entry.unless === undefined ? null : new RegExp(anyOf(entry.unless), "iu"),
 }));
 
 // classify.ts reads the first 1,000 characters.

@@ -3,6 +3,7 @@
 // "no such user" are believed only where no others say that it is the sender or a trouble of theirs, and words of rates and
 // lists only where none say that it is not our address that is meant. The five data files beside this one give a reason for
 // every entry. Knows no queue, no history, no clock; parses nothing (reply.ts).
+import { anyOf } from "../any-of.ts";
 import { bounceType, type ReplyClass } from "./bounce-types.ts";
 import codeTable from "./enhanced-codes.json" with { type: "json" };
 import otherTable from "./not-our-address.json" with { type: "json" };
@@ -135,8 +136,8 @@ type Pattern = Rule & {
 type PatternEntry = {
   id: string;
   class: string;
-  match: string;
-  unless?: string;
+  match: string | readonly string[];
+  unless?: string | readonly string[];
   codes?: string;
   site?: string;
   site_only?: boolean;
@@ -163,8 +164,8 @@ function compile(entry: PatternEntry): Pattern {
   return {
     id: entry.id,
     class: entry.class as ReplyClass,
-    regexp: new RegExp(withoutAccents(entry.match), "u"),
-    unless: entry.unless === undefined ? null : new RegExp(withoutAccents(entry.unless), "u"),
+    regexp: new RegExp(withoutAccents(anyOf(entry.match)), "u"),
+    unless: entry.unless === undefined ? null : new RegExp(withoutAccents(anyOf(entry.unless)), "u"),
     codes: entry.codes ?? "",
     by_text: true,
     site: entry.site,

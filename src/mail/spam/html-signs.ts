@@ -1,5 +1,6 @@
 // Tricks in HTML and in text: what the reader does not see, and links that show another place than they go to. Pure, of the
 // first 64 Ki characters; nothing is followed. Newsletters hide a line before their text and count clicks: neither is a sign.
+import { anyOf } from "../any-of.ts";
 import { registrableDomain } from "../registrable-domain.ts";
 import type { Suspect, Symptom } from "./suspect.ts";
 
@@ -7,8 +8,13 @@ import type { Suspect, Symptom } from "./suspect.ts";
 const HIDDEN_LETTERS_MIN = 400;
 const PICTURE_LETTERS_MAX = 20;
 const LINKS_MAX = 500;
-const HIDDEN =
-  /<(?:div|span|p|font|td|section)\b[^<>]{0,300}?style\s{0,4}=\s{0,4}["'][^"'<>]{0,300}?(?:display\s{0,4}:\s{0,4}none|visibility\s{0,4}:\s{0,4}hidden|font-size\s{0,4}:\s{0,4}0(?:px|pt|em|%)?\s{0,4}[;"'])[^<>]{0,300}>([^<]{1,20000})/gi;
+const HIDING = anyOf([
+  /display\s{0,4}:\s{0,4}none/,
+  /visibility\s{0,4}:\s{0,4}hidden/,
+  /font-size\s{0,4}:\s{0,4}0(?:px|pt|em|%)?\s{0,4}[;"']/,
+]);
+const STYLED = /<(?:div|span|p|font|td|section)\b[^<>]{0,300}?style\s{0,4}=\s{0,4}["'][^"'<>]{0,300}?/.source;
+const HIDDEN = new RegExp(`${STYLED}(?:${HIDING})[^<>]{0,300}>([^<]{1,20000})`, "gi");
 const ANCHOR =
   /<a\b[^<>]{0,1000}?href\s{0,4}=\s{0,4}["']?\s{0,4}(https?:[^\s"'<>]{3,1000})[^<>]{0,1000}>([^<>]{0,300})<\/a/gi;
 const SHOWN_HOST = /^\s*(?:https?:\/\/)?((?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24})(?:[/?#:]\S{0,300})?\s*$/i;

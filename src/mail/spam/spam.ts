@@ -1,7 +1,9 @@
 // How much a mail looks like spam: named symbols whose scores add up. Pure: verdicts on the sender are passed in, nobody
 // is asked, no link is followed. The words are data (content-rules.json). Not here: what is done about a score
 // (verdict.ts), and lists in the DNS (block-lists.ts). GTUBE (https://spamassassin.apache.org/gtube/) always scores 1,000.
+
 import { domainOf } from "../address.ts";
+import { anyOf } from "../any-of.ts";
 import contentRules from "./content-rules.json" with { type: "json" };
 import { findForgeries } from "./forgeries.ts";
 import { findHtmlSigns } from "./html-signs.ts";
@@ -13,7 +15,20 @@ const GTUBE_SCORE = 1_000;
 /** Spammers say what they want at the start. */
 const TEXT_CHARS_MAX = 65_536;
 const SUBJECT_CHARS_MAX = 1_000;
-const RULES = contentRules.map((rule) => ({ ...rule, expression: new RegExp(rule.pattern, "i") }));
+type Rule = {
+  name: string;
+  score: number;
+  in: string;
+  description: string;
+  pattern?: string | readonly string[];
+  /** Each of these must be found somewhere. */
+  all?: readonly (readonly string[])[];
+};
+
+const RULES = (contentRules as readonly Rule[]).map(({ pattern, all = [], ...rule }) => {
+  const sources = pattern === undefined ? all : [pattern];
+  return { ...rule, expressions: sources.map((source) => new RegExp(anyOf(source), "i")) };
+});
 
 /** The sum of the scores, to hundredths. */
 export function addUp(symptoms: readonly Symptom[]): number {
@@ -112,8 +127,8 @@ function isFreemail(email: string | null | undefined): boolean {
 }
 
 function ofContent(subject: string, text: string): Symptom[] {
-  return RULES.filter(({ in: where, expression }) =>
-    expression.test(where === "subject" ? subject : `${subject}\n${text}`),
+  return RULES.filter(({ in: where, expressions }) =>
+    expressions.every((one) => one.test(where === "subject" ? subject : `${subject}\n${text}`)),
   ).map(({ name, score, description }) => ({ name, score, description }));
 }
 

@@ -1,6 +1,7 @@
 // Did a program of the mailbox write this, and not its owner (RFC 3834)? A vacation notice that went out through an alias
 // would tell a contact what only friends should know, and could be answered by another one. Pure. What its owner only had
 // sent by a program goes on: answers to invitations, and what a desk sends for its people (`auto-generated`).
+import { anyOf } from "../../mail/any-of.ts";
 import { automaticMark } from "../../mail/automatic-marks.ts";
 import { subjectKind } from "../../mail/dsn/not-a-bounce.ts";
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
@@ -9,8 +10,16 @@ type Answer = Pick<ParsedMail, "headers" | "subject" | "in_reply_to" | "attachme
 type First = (name: string) => string;
 
 /** Words that programs put before the subject they answer, and nobody before a subject of their own. */
-const ANSWERS =
-  /^(?:auto(?:matic)?[- ]?(?:reply|response)|automatische antwort|r[ée]ponse automatique|respuesta autom[áa]tica|risposta automatica|resposta autom[áa]tica|automatisch antwoord|autosvar|автоматический ответ|автоответ|automatyczna odpowied[źz]|odpowied[źz] automatyczna|自動(?:応答|返信)|自动(?:回复|答复)|自動回覆|자동 ?(?:회신|응답))\s*[:：]/iu;
+const ANSWERS = new RegExp(
+  `^(?:${anyOf([
+    /auto(?:matic)?[- ]?(?:reply|response)/,
+    /automatische antwort|automatisch antwoord|autosvar/,
+    /r[ée]ponse automatique|respuesta autom[áa]tica|risposta automatica|resposta autom[áa]tica/,
+    /автоматический ответ|автоответ|automatyczna odpowied[źz]|odpowied[źz] automatyczna/,
+    /自動(?:応答|返信)|自动(?:回复|答复)|自動回覆|자동 ?(?:회신|응답)/,
+  ])})\\s*[:：]`,
+  "iu",
+);
 /** RFC 5546 §1.4: what somebody who was invited sends. */
 const CALENDAR_ANSWER = /^METHOD\s*:\s*(?:REPLY|COUNTER)\s*$/im;
 const CALENDAR_OCTETS_MAX = 65_536;

@@ -1,11 +1,15 @@
 // The names of the machines a mail passed on its way to us, as its Received fields tell them: where its author is at home.
 // Names of the great mailbox providers tell nothing, and people write about them.
+import { anyOf } from "../../mail/any-of.ts";
 import { headerValues, splitMessage } from "../../mail/mime/parse-head.ts";
 
 const FIELDS_MAX = 30;
 const NAMES_MAX = 60;
-const PROVIDERS =
-  /(?:^|\.)(?:google|gmail|googlemail|outlook|hotmail|office365|microsoft|live|icloud|apple|me|yahoo|yahoodns|aol|proton|protonmail|pm|gmx|web|fastmail|messagingengine|zoho|mail|yandex|t-online|orange|free)\.(?:com|net|org|me|ch|de|fr|ru|uk|co\.uk)$/;
+const PROVIDER = anyOf([
+  /google|gmail|googlemail|outlook|hotmail|office365|microsoft|live|icloud|apple|me|yahoo|yahoodns|aol/,
+  /proton|protonmail|pm|gmx|web|fastmail|messagingengine|zoho|mail|yandex|t-online|orange|free/,
+]);
+const PROVIDERS = new RegExp(`(?:^|\\.)(?:${PROVIDER})\\.(?:com|net|org|me|ch|de|fr|ru|uk|co\\.uk)$`);
 const NAME = /(?<![\w.@-])(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.){1,10}[a-z][a-z0-9-]{0,62}(?![\w-])/g;
 const ADDRESS = /(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])/g;
 /** Not routed on the Internet, and written about everywhere (RFC 6890). */

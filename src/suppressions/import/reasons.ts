@@ -1,6 +1,8 @@
 // What the words and diagnostics of other providers mean here. A reason that is temporary (soft bounces, 4.x.x) or about
 // the sender (5.7.x: reputation, policy) is no ground to stop mailing an address. It knows no file formats.
 
+import { anyOf } from "../../mail/any-of.ts";
+
 export type Reason = "hard_bounce" | "complaint" | "manual" | "unsubscribe";
 /** `temporary` and `policy` do not suppress; `none` says that the address is fine; null: not a word we know. */
 export type Meaning = Reason | "temporary" | "policy" | "none";
@@ -81,11 +83,32 @@ export function readCodes(status: string, text: string): { bounce_code: string |
   return { bounce_code: reply?.[1] ?? null, diag_code: enhanced?.[1] ?? null };
 }
 
+const BLAMES_SENDER = new RegExp(
+  anyOf([
+    /spamhaus/,
+    /spamcop/,
+    /barracuda/,
+    /block ?list/,
+    /black ?list/,
+    /listed (?:on|in|by)/,
+    /reputation/,
+    /policy reasons/,
+    /rate limit/,
+    /throttl/,
+    /dmarc/,
+    /\bspf\b/,
+    /(?:content|message) (?:was )?(?:rejected|blocked)/,
+    /blocked (?:by|using|due|because|for)/,
+    /suspected spam/,
+    /looks like spam/,
+    /considered spam/,
+  ]),
+  "i",
+);
+
 /** Does a rejection's text speak of the sender's reputation or the content, not of the recipient? */
 export function blamesSender(text: string): boolean {
-  return /spamhaus|spamcop|barracuda|block ?list|black ?list|listed (?:on|in|by)|reputation|policy reasons|rate limit|throttl|dmarc|\bspf\b|(?:content|message) (?:was )?(?:rejected|blocked)|blocked (?:by|using|due|because|for)|suspected spam|looks like spam|considered spam/i.test(
-    text,
-  );
+  return BLAMES_SENDER.test(text);
 }
 
 /** How a list's file name tells what it holds (`suppression_blocks.csv`), null when it does not. */

@@ -2,14 +2,20 @@
 // (contact cards, keys, signatures, receipts), or is in the way, because what it holds can be neither cleaned nor left out
 // unseen. By type and content; a name alone proves nothing: `slides.key` is no key, `notes.asc` no signature.
 // RFC 9580 §4.2 (packets of OpenPGP), RFC 8551 §3.2 and §3.9 (S/MIME), MS-OXTNEF §2.1.3 (TNEF).
+import { anyOf } from "../../../mail/any-of.ts";
 import type { Part } from "../../../mail/mime/parse-structure.ts";
 import { filenameOf } from "./part-fields.ts";
 
 /** `lost`: a file that names its author; `encrypted`: for somebody's key, so that nobody can look into it. */
 export type PartFate = "kept" | "dropped" | "lost" | "encrypted";
 
-const DROPPED =
-  /^(?:text\/(?:x-)?vcard|text\/directory|text\/rfc822-headers|application\/pgp-(?:keys|signature)|application\/(?:x-)?pkcs7-(?!mime$).*|message\/(?:global-)?(?:disposition-notification|delivery-status|headers|tracking-status|feedback-report))$/;
+const DROPPED = new RegExp(
+  `^(?:${anyOf([
+    /text\/(?:x-)?vcard|text\/directory|text\/rfc822-headers/,
+    /application\/pgp-(?:keys|signature)|application\/(?:x-)?pkcs7-(?!mime$).*/,
+    /message\/(?:global-)?(?:disposition-notification|delivery-status|headers|tracking-status|feedback-report)/,
+  ])})$`,
+);
 const DROPPED_NAME = /\.(?:vcf|vcard|p7s|p7c)$/i;
 const LOST = /^(?:application\/vnd\.apple\.pkpass|message\/(?!(?:rfc822|global)$).*)$/;
 const ENCRYPTED = /^application\/(?:x-)?pkcs7-mime$/;

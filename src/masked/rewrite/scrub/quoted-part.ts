@@ -1,9 +1,18 @@
 // Where a reply stops being what its author wrote and quotes earlier mail: from the first mark that mail programs set there
 // to the end, whatever stands between the quotes (inline answers are cleaned as quotes are). For `redact: quoted`. The leak gate finds quotes in a way of its own.
 
+import { anyOf } from "../../../mail/any-of.ts";
+
 /** The marks of Gmail, Outlook, Apple Mail, Thunderbird, Proton, Yahoo and everybody who uses blockquote. */
-const HTML_MARK =
-  /<blockquote[\s>]|<div[^>]{0,300}\b(?:gmail_quote|protonmail_quote|yahoo_quoted|moz-cite-prefix|divRplyFwdMsg|appendonsend|x_divRplyFwdMsg)\b|<hr[^>]{0,200}\bdisplay:\s*inline-block|<div[^>]{0,300}\bborder-top:\s*solid #(?:E1E1E1|B5C4DF)/i;
+const HTML_MARK = new RegExp(
+  anyOf([
+    /<blockquote[\s>]/,
+    /<div[^>]{0,300}\b(?:gmail_quote|protonmail_quote|yahoo_quoted|moz-cite-prefix|divRplyFwdMsg|appendonsend|x_divRplyFwdMsg)\b/,
+    /<hr[^>]{0,200}\bdisplay:\s*inline-block/,
+    /<div[^>]{0,300}\bborder-top:\s*solid #(?:E1E1E1|B5C4DF)/,
+  ]),
+  "i",
+);
 
 /** What mail programs write before the author of an earlier mail, each in its language. */
 const FROM_WORDS =
