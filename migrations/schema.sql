@@ -1217,6 +1217,7 @@ create table organization (
   requests_per_second integer,
   settings jsonb default '{}'::jsonb not null,
   created_at timestamp with time zone default now() not null,
+  purpose text,
   constraint organization_pkey PRIMARY KEY (id),
   constraint organization_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'starter'::text, 'growth'::text, 'scale'::text, 'enterprise'::text]))),
   constraint organization_state_check CHECK ((state = ANY (ARRAY['pending_review'::text, 'active'::text, 'suspended'::text])))
@@ -1291,7 +1292,7 @@ create table person_link (
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
   constraint person_link_pkey PRIMARY KEY (digest),
-  constraint person_link_kind_check CHECK ((kind = ANY (ARRAY['set_up'::text, 'invitation'::text, 'reset'::text]))),
+  constraint person_link_kind_check CHECK ((kind = ANY (ARRAY['set_up'::text, 'invitation'::text, 'reset'::text, 'sign_up'::text]))),
   constraint person_link_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
   constraint person_link_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
   constraint person_link_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'developer'::text, 'viewer'::text])))

@@ -13,7 +13,7 @@ import type { S3Options } from "./platform/storage/s3.ts";
 import { type AcmeConfig, certificates } from "./settings/certificates.ts";
 import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
 import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
-import { type OidcSettings, oidcSettings } from "./settings/sign-in.ts";
+import { type OidcSettings, oidcSettings, type SignUps, signUps } from "./settings/sign-in.ts";
 import { traceOptions } from "./settings/traces.ts";
 import { flag, hostPort, isWebAddress, type Reading, wholeNumber, withoutPassword, words } from "./settings/values.ts";
 
@@ -56,6 +56,8 @@ export type Config = {
   rspamd_url: string | null;
   /** Where people may sign in besides. */
   oidc: OidcSettings | null;
+  /** Who may make an organization of their own. */
+  sign_up: SignUps;
   proxy_protocol_from: string[];
   trusted_proxies: string[];
   allowed_networks: string[];
@@ -182,6 +184,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     backup: backupKeys(reader),
     rspamd_url: rspamdUrl(reader),
     oidc: oidcSettings(reader),
+    sign_up: signUps(reader),
     proxy_protocol_from: networks(reader, "POSTERN_PROXY_PROTOCOL_FROM", "load balancers"),
     trusted_proxies: networks(reader, "POSTERN_TRUSTED_PROXIES", "reverse proxies"),
     allowed_networks: networks(

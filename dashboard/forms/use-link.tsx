@@ -17,9 +17,17 @@ type Given = {
   used: (session: Session) => void;
   hasAccount: () => void;
 };
-type Sent = { token: string; email?: string; name?: string; password: string; byPasskey: boolean };
+type Sent = {
+  token: string;
+  email?: string;
+  name?: string;
+  password: string;
+  organization_name?: string;
+  purpose?: string;
+  byPasskey: boolean;
+};
 
-async function newPasskey({ token, email, name = "" }: Omit<Sent, "byPasskey">): Promise<PasskeyAnswer> {
+async function newPasskey({ token, email, name = "" }: Pick<Sent, "token" | "email" | "name">): Promise<PasskeyAnswer> {
   const body = { token, name, ...(email === undefined ? {} : { email }) };
   const { options } = await take(door.POST("/dashboard/api/links/passkey-options", { body }));
   return makePasskey(options);
@@ -45,9 +53,13 @@ export function UseLinkForm({ token, link, used, hasAccount }: Given) {
     const text = (name: string) => String(form.get(name) ?? "").trim();
     const who = link.kind === "reset" ? {} : { name: text("name") };
     const email = link.email === null ? { email: text("email") } : {};
-    attempt({ token, ...email, ...who, password: String(form.get("password") ?? ""), byPasskey });
+    const asked =
+      link.kind === "sign_up" ? { organization_name: text("organization_name"), purpose: text("purpose") } : {};
+    attempt({ token, ...email, ...who, ...asked, password: String(form.get("password") ?? ""), byPasskey });
   };
-  const problems = ["email", "name", "password"].map((field) => fieldProblem(error, field));
+  const problems = ["email", "name", "password", "organization_name", "purpose"].map((field) =>
+    fieldProblem(error, field),
+  );
   return (
     <form onSubmit={submit} className="form" noValidate>
       {link.kind !== "reset" && (
@@ -61,11 +73,12 @@ export function UseLinkForm({ token, link, used, hasAccount }: Given) {
           {(bound) => <input {...bound} name="email" type="email" autoComplete="username" autoCapitalize="none" />}
         </Field>
       )}
+      {link.kind === "sign_up" && <AskedOrganization nameProblem={problems[3]} purposeProblem={problems[4]} />}
       <NewPassword problem={problems[2]} email={link.email ?? undefined} />
       {problems.every((problem) => problem === undefined) && <Problem error={error} />}
       <div className="acts">
         <Button look="primary" type="submit" busy={isBusy && "One moment…"}>
-          {link.kind === "reset" ? "Set the password" : link.kind === "set_up" ? "Begin" : "Join"}
+          {DOES[link.kind]}
         </Button>
         {link.kind !== "reset" && canUsePasskeys() && (
           <Button type="submit" value="passkey" disabled={isBusy}>
@@ -74,6 +87,31 @@ export function UseLinkForm({ token, link, used, hasAccount }: Given) {
         )}
       </div>
     </form>
+  );
+}
+
+const DOES: Record<PeopleSchemas["Link"]["kind"], string> = {
+  reset: "Set the password",
+  set_up: "Begin",
+  invitation: "Join",
+  sign_up: "Make the account",
+};
+
+/** What somebody who signs up calls their organization, and what the operator reads before live mail leaves. */
+function AskedOrganization({ nameProblem, purposeProblem }: { nameProblem?: string; purposeProblem?: string }) {
+  return (
+    <>
+      <Field label="Organization" problem={nameProblem}>
+        {(bound) => <input {...bound} name="organization_name" autoComplete="organization" maxLength={191} />}
+      </Field>
+      <Field
+        label="What will you send, and to whom?"
+        problem={purposeProblem}
+        help="The operator reads it before live mail leaves."
+      >
+        {(bound) => <textarea {...bound} name="purpose" rows={3} maxLength={1_000} style={{ height: "auto" }} />}
+      </Field>
+    </>
   );
 }
 

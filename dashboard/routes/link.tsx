@@ -1,5 +1,5 @@
-// The pages behind links: /welcome sets the installation up, /invitation lets somebody in, /reset sets a new password. The token stands
-// behind the #, which browsers send to nobody; it leaves the address as soon as it is read.
+// The pages behind links: /welcome sets the installation up, /invitation lets somebody in, /join makes an organization, /reset sets a new
+// password. The token stands behind the #, which browsers send to nobody; it leaves the address as soon as it is read.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
@@ -80,7 +80,10 @@ function Found({ token, link }: { token: string; link: About }) {
   const goIn = useGoIn(link);
   const queries = useQueryClient();
   const me = who.data?.person;
-  const isForMe = me !== undefined && link.kind !== "reset" && (link.email === null || link.email === me.email);
+  const isForMe =
+    me !== undefined &&
+    (link.kind === "set_up" || link.kind === "invitation") &&
+    (link.email === null || link.email === me.email);
   const signedIn = (found: Session) => (link.kind === "reset" ? goIn(found) : become(queries, found));
   if (who.isPending)
     return (
@@ -98,7 +101,7 @@ function Found({ token, link }: { token: string; link: About }) {
       ) : (
         <UseLinkForm token={token} link={link} used={goIn} hasAccount={() => setAccount(true)} />
       )}
-      {!isForMe && link.kind !== "reset" && (
+      {!isForMe && (link.kind === "set_up" || link.kind === "invitation") && (
         <p className="mt-3">
           <Button look="quiet" className="link" onClick={() => setAccount(!hasAccount)}>
             {hasAccount ? "I have no account yet" : "I have an account already"}
@@ -114,7 +117,10 @@ function useGoIn(link: About): (found: Session) => void {
   const queries = useQueryClient();
   const navigate = useNavigate();
   return (found) => {
-    const joined = found.organizations.find(({ id }) => id === link.organization_id);
+    const joined =
+      link.kind === "sign_up"
+        ? found.organizations.at(-1)
+        : found.organizations.find(({ id }) => id === link.organization_id);
     if (joined) actFor(joined.id);
     become(queries, found);
     if (link.kind === "reset") toast("Your new password is set. Other sessions have ended.");
@@ -124,11 +130,14 @@ function useGoIn(link: About): (found: Session) => void {
 
 function titleOf({ kind, organization_name }: About): string {
   if (kind === "reset") return "Set a new password";
+  if (kind === "sign_up") return "Your account";
   return kind === "set_up" ? "Set Postern up" : `Join ${organization_name ?? "an organization"}`;
 }
 
 function sentenceOf({ kind, email, role }: About): string {
   if (kind === "reset") return `For ${email}. All sessions end when it is set.`;
+  if (kind === "sign_up")
+    return `For ${email}. Your organization begins in review: test keys work at once, live mail once the operator has approved it.`;
   if (kind === "set_up")
     return "You become the owner of the first organization, and the operator of this installation.";
   return `${email} is invited with the role “${role}”.`;

@@ -7,6 +7,7 @@ import { SettingsHead } from "../ui/settings-head.tsx";
 import { Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
 import { When } from "../ui/when.tsx";
+import { ReviewPanel } from "./review-panel.tsx";
 
 type Organization = Own["organization"];
 
@@ -17,7 +18,8 @@ export function OrganizationPage() {
     <>
       <SettingsHead title="Organization" />
       <div className="stack">
-        {organization.state !== "active" && <Waiting state={organization.state} />}
+        {organization.state === "pending_review" && <ReviewPanel />}
+        {organization.state === "suspended" && <Suspended />}
         <section className="panel pad">
           <h2>Organization</h2>
           <Facts organization={organization} />
@@ -41,18 +43,13 @@ const STATES = {
   suspended: { tone: "bad", word: "Suspended" },
 } as const;
 
-function Waiting({ state }: Pick<Organization, "state">) {
-  const isNew = state === "pending_review";
+function Suspended() {
   return (
-    <div className={`panel why ${isNew ? "warn" : "bad"}`}>
+    <div className="panel why bad">
       <span />
       <div className="body">
-        <h2>{isNew ? "Live sending waits for the review" : "This organization is suspended"}</h2>
-        <p>
-          {isNew
-            ? "The operator of this installation looks at each new organization. Test keys work meanwhile: add a domain, publish its records, and send with a test key."
-            : "Nothing is sent, and queued mail waits. Ask the operator of this installation."}
-        </p>
+        <h2>This organization is suspended</h2>
+        <p>Nothing is sent, and queued mail waits. Ask the operator of this installation.</p>
       </div>
     </div>
   );

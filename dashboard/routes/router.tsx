@@ -12,6 +12,7 @@ import {
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
 import { readSignIn, SignIn } from "./sign-in.tsx";
+import { SignUp } from "./sign-up.tsx";
 import { Top } from "./top.tsx";
 
 const root = createRootRoute({ component: Top, notFoundComponent: NotHere, errorComponent: PageFault });
@@ -48,6 +49,8 @@ const signIn = createRoute({
 });
 const welcome = createRoute({ getParentRoute: () => root, path: "/welcome", component: LinkPage });
 const invitation = createRoute({ getParentRoute: () => root, path: "/invitation", component: LinkPage });
+const signUp = createRoute({ getParentRoute: () => root, path: "/sign-up", component: SignUp });
+const join = createRoute({ getParentRoute: () => root, path: "/join", component: LinkPage });
 const reset = createRoute({ getParentRoute: () => root, path: "/reset", component: LinkPage });
 
 const start = createRoute({
@@ -163,7 +166,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     ...[start, emails, email, domains, domain, suppressions, webhooks, webhook, keys],
     ...settings,
-    ...[signIn, welcome, invitation, reset],
+    ...[signIn, signUp, welcome, invitation, join, reset],
     ...inboundPages,
     ...[templates, template],
   ]),

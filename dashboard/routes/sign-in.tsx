@@ -21,17 +21,25 @@ export function SignIn() {
   const queries = useQueryClient();
   const router = useRouter();
   const who = useQuery(session);
-  const mails = useQuery(waysIn).data?.mails ?? false;
+  const ways = useQuery(waysIn).data;
   if (who.data) return <Navigate to={to} replace />;
   return (
     <Door
       title="Sign in"
       below={
-        mails ? (
-          <Link to="/reset">I do not know my password</Link>
-        ) : (
-          "Cannot sign in? The operator of this server can make you a link for a new password."
-        )
+        <>
+          {ways?.mails ? (
+            <Link to="/reset">I do not know my password</Link>
+          ) : (
+            "Cannot sign in? The operator of this server can make you a link for a new password."
+          )}
+          {ways?.sign_up === "open" && ways.mails && (
+            <>
+              <br />
+              <Link to="/sign-up">Make an account</Link>
+            </>
+          )}
+        </>
       }
     >
       <Loaded of={who} rows={3}>

@@ -4,19 +4,27 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Schemas } from "../api/client.ts";
 import { anyEmail, apiKeys, domains, webhooks } from "../api/queries.ts";
+import { useOwn } from "../lib/own.ts";
 import { CopyButton } from "../ui/copy.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Failed, Loading } from "../ui/states.tsx";
+import { ReviewPanel } from "./review-panel.tsx";
 
 const LOOK_MS = 5_000;
 type Step = { name: string; done: boolean; text: ReactNode; to: ReactNode };
 
 export function Start() {
+  const { organization } = useOwn();
   const { steps, failed, isReading } = useSteps();
   const left = steps.filter(({ done }) => !done).length;
   return (
     <>
       <PageHead title="Start" />
+      {organization.state === "pending_review" && (
+        <div className="mb-5">
+          <ReviewPanel />
+        </div>
+      )}
       <div className="panel">
         {failed ? (
           <Failed error={failed.error} retry={() => void failed.refetch()} />

@@ -3,7 +3,7 @@ import { Outlet, useRouterState } from "@tanstack/react-router";
 import { Toasts } from "../ui/toast.tsx";
 import { SignedIn } from "./signed-in.tsx";
 
-const OPEN = new Set(["/sign-in", "/welcome", "/invitation", "/reset"]);
+const OPEN = new Set(["/sign-in", "/welcome", "/invitation", "/join", "/sign-up", "/reset"]);
 
 export function Top() {
   const isOpen = useRouterState({ select: ({ location }) => OPEN.has(location.pathname) });

@@ -10,6 +10,7 @@ import { FIRST_DAY } from "./stories/first-day.ts";
 import { INBOUND_STORIES } from "./stories/inbound.ts";
 import { PEOPLE_STORIES } from "./stories/people.ts";
 import { SETTINGS_STORIES } from "./stories/settings.ts";
+import { SIGN_UP_STORIES } from "./stories/sign-up.ts";
 import { TEMPLATE_STORIES } from "./stories/templates.ts";
 import { type Story, unexpected } from "./story.ts";
 
@@ -18,6 +19,7 @@ const STORIES: readonly Story[] = [
   ...EMAIL_STORIES,
   ...SETTINGS_STORIES,
   ...PEOPLE_STORIES,
+  ...SIGN_UP_STORIES,
   ...INBOUND_STORIES,
   ...TEMPLATE_STORIES,
   ...FIRST_DAY,

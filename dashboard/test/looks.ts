@@ -9,8 +9,8 @@ import type { Stage } from "./stage.ts";
 const WIDEST = 2560;
 /** axe looks at the first two: what it knows does not change beyond. */
 const WIDTHS = [360, 1280, WIDEST];
-/** `open`: nobody is signed in. */
-export type Look = { name: string; path: string; ready: string; open?: boolean };
+/** `as`: who looks, when it is not the owner. */
+export type Look = { name: string; path: string; ready: string; as?: "nobody" | "newcomer" };
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
@@ -39,9 +39,11 @@ export function pagesOf({ mails, records, links, inbound, templates }: Stage): L
     { name: "settings-people", path: "/settings/people", ready: "ines@nordkiosk.example" },
     { name: "settings-security", path: "/settings/security", ready: "Last used" },
     { name: "settings-audit-log", path: "/settings/audit-log", ready: "read at" },
-    { name: "sign-in", path: "/sign-in", ready: "Password", open: true },
-    { name: "invitation", path: links.invitation, ready: "is invited with the role", open: true },
-    { name: "link-over", path: "/welcome#used", ready: "It was used already", open: true },
+    { name: "sign-in", path: "/sign-in", ready: "Password", as: "nobody" },
+    { name: "invitation", path: links.invitation, ready: "is invited with the role", as: "nobody" },
+    { name: "sign-up", path: "/sign-up", ready: "I have an account already", as: "nobody" },
+    { name: "join", path: links.signUp, ready: "What will you send", as: "nobody" },
+    { name: "link-over", path: "/welcome#used", ready: "It was used already", as: "nobody" },
     { name: "inbound", path: "/inbound", ready: "read at" },
     { name: "inbound-none", path: "/inbound?q=nothing-of-this", ready: "No mail fits these filters" },
     { name: "inbound-mail", path: `/inbound/${inbound.mail}`, ready: "Handed on" },
@@ -56,6 +58,7 @@ export function pagesOf({ mails, records, links, inbound, templates }: Stage): L
     { name: "template", path: `/templates/${templates.order}`, ready: "Links cannot be followed" },
     { name: "template-phone", path: `/templates/${templates.order}?view=phone`, ready: "Links cannot be followed" },
     { name: "template-difference", path: `/templates/${templates.order}?part=difference`, ready: "No difference" },
+    { name: "start-in-review", path: "/", ready: "A mail sent with a test key", as: "newcomer" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }
@@ -65,11 +68,12 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
   mkdirSync(folder, { recursive: true });
   const seen: Seen = { pages: 0, violations: [], faults: [] };
   const pages = pagesOf(stage).filter(({ name }) => only.test(name));
+  const people = { owner: stage.owner, newcomer: stage.newcomer, nobody: null };
   for (const width of WIDTHS) {
     for (const dark of [false, true]) {
-      for (const isOpen of [false, true]) {
-        const { page, complaints, close } = await stage.open({ width, dark, ...(isOpen ? { as: null } : {}) });
-        for (const look of pages.filter(({ open = false }) => open === isOpen)) {
+      for (const [name, as] of Object.entries(people)) {
+        const { page, complaints, close } = await stage.open({ width, dark, as });
+        for (const look of pages.filter((one) => (one.as ?? "owner") === name)) {
           const where = `${look.name}-${width}-${dark ? "dark" : "light"}`;
           await lookAt(page, look, join(folder, `${where}.png`));
           if (width !== WIDEST)
@@ -95,9 +99,9 @@ async function lookAt(page: Page, { path, ready }: Look, picture: string): Promi
 }
 
 /** What the browser says of an answer that the page is about. */
-function expectedOn({ name, open = false }: Look): RegExp {
+function expectedOn({ name, as }: Look): RegExp {
   if (name === "email-missing" || name === "link-over") return /status of 40[14]/;
-  return open ? /status of 401/ : /^$/;
+  return as === "nobody" ? /status of 401/ : /^$/;
 }
 
 /** Frames of mail are left out: their content is not ours. */

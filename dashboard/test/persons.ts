@@ -56,6 +56,24 @@ export async function invite(scene: Place, owner: Person, what: { email: string;
   return String(made.body.link);
 }
 
+/** The link with which somebody makes an organization of their own. */
+export async function inviteToSignUp(scene: Place, operator: Person, email: string): Promise<string> {
+  const made = await askAs(scene, operator.token, ["POST", "operator/sign-up-links"], { email });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  return String(made.body.link);
+}
+
+/** Somebody new with an organization of their own, which is in review. */
+export async function signUp(scene: Place, operator: Person, who: { email: string; name: string }): Promise<Person> {
+  const link = await inviteToSignUp(scene, operator, who.email);
+  const organization_name = "Atelier Brun";
+  const purpose = "Order confirmations and invoices, to people who bought a picture in our shop.";
+  const body = { token: link.split("#")[1], name: who.name, password: PASSWORD, organization_name, purpose };
+  const used = await askAs(scene, null, ["POST", "links/use"], body);
+  assert.equal(used.status, 200, JSON.stringify(used.body));
+  return { email: who.email, token: used.token ?? "" };
+}
+
 async function takeLink(scene: Place, link: string, who: { email: string; name: string }): Promise<Person> {
   const token = link.split("#")[1];
   const isNamed = link.includes("/welcome#");

@@ -7,7 +7,7 @@ import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
 import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
-import { invite, type Person, setUpFirst } from "./persons.ts";
+import { invite, inviteToSignUp, type Person, setUpFirst, signUp } from "./persons.ts";
 
 const CHROMIUMS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** A step of a story; longer than any wait that the dashboard itself has. */
@@ -24,10 +24,12 @@ export type Stage = {
   scene: Scene;
   /** Who set it up: owner and operator. Pages are opened for them unless told. */
   owner: Person;
+  /** Signed up; their organization is in review. */
+  newcomer: Person;
   mails: Mails;
   records: Records;
-  /** An invitation that nobody uses. */
-  links: { invitation: string };
+  /** An invitation and a link to sign up that nobody uses. */
+  links: { invitation: string; signUp: string };
   inbound: InboundRecords;
   templates: TemplateRecords;
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
@@ -48,14 +50,18 @@ export function findChromium(): string | null {
 export async function setStage(executablePath: string): Promise<Stage> {
   const undo = new AsyncDisposableStack();
   try {
-    const scene = undo.adopt(await setScene({ embedded: true }), (one) => one.close());
+    const scene = undo.adopt(await setScene({ embedded: true, env: { POSTERN_SIGNUP: "open" } }), (one) => one.close());
     await scene.start();
     const owner = await setUpFirst(scene, { email: "ines@nordkiosk.example", name: "Ines Brandt" });
     const records = await fillRecords(scene);
     const mails = await fillWithMail(scene);
     const inbound = await fillInbound(scene);
     const templates = await fillTemplates(scene);
-    const links = { invitation: await invite(scene, owner, { email: "guest@nordkiosk.example", role: "viewer" }) };
+    const links = {
+      invitation: await invite(scene, owner, { email: "guest@nordkiosk.example", role: "viewer" }),
+      signUp: await inviteToSignUp(scene, owner, "founder@atelier.example"),
+    };
+    const newcomer = await signUp(scene, owner, { email: "remi@atelier-brun.example", name: "Rémi Brun" });
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
     const picture = async (path: string) => {
@@ -67,6 +73,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     return {
       scene,
       owner,
+      newcomer,
       links,
       mails,
       records,

@@ -18,6 +18,7 @@ export {
   createOrganization,
   listOrganizations,
   type OrganizationOptions,
+  openOrganization,
   organizationNamed,
   organizationTable,
 } from "./operator.ts";

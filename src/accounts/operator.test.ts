@@ -81,6 +81,7 @@ test("a new organization is on the enterprise plan and active by default, and ma
     requests_per_second: 7,
     monthly_quota: 0,
     own: ["requests_per_second", "monthly_quota"],
+    purpose: null,
   });
   const all = await listOrganizations(api.world);
   assert.deepEqual(all.map(({ name }) => name).slice(-2), ["Ann", "Ben"]);

@@ -1,7 +1,7 @@
 // Organizations as the operator lists, makes and changes them (`postern organizations`). What is changed counts from the
 // next request on; mail that is queued looks every few seconds. Not here: their other settings (settings.ts), and what
 // a plan includes (plans.ts).
-import { isUuid, type Query } from "../platform/database/db.ts";
+import { isUuid, type Query, type Tx } from "../platform/database/db.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import { isLonger } from "../text/is-longer.ts";
@@ -29,6 +29,8 @@ export type ShownOrganization = {
   monthly_quota: number;
   /** The limits that are its own: a change of plan leaves them. */
   own: ("requests_per_second" | "monthly_quota")[];
+  /** What its people said they will send when they signed up. */
+  purpose: string | null;
   created_at: Date;
 };
 
@@ -58,6 +60,17 @@ export async function createOrganization(
     });
     return { organization: await change(tx, org_id, changes), ...secrets };
   });
+}
+
+/** One that somebody signed up for: in review, on the smallest plan, without keys. `name` was checked. */
+export async function openOrganization(
+  { random }: Pick<World, "random">,
+  tx: Tx,
+  asked: { name: string; purpose: string },
+): Promise<string> {
+  const id = random.uuid();
+  await queries.insertAskedOrganization(tx, { id, ...asked });
+  return id;
 }
 
 /** Changes what is given. Throws a sentence for the operator that names the option, or that there is no such one. */

@@ -53,6 +53,14 @@ export function insertOrganization(db: Query, row: Pick<OrganizationRow, "id" | 
   ]);
 }
 
+/** One that somebody signed up for; `purpose`: what they say they will send. */
+export function insertAskedOrganization(tx: Tx, row: { id: string; name: string; purpose: string }) {
+  return tx.execute(
+    "insert into organization (id, name, plan, state, purpose) values ($1, $2, 'free', 'pending_review', $3)",
+    [row.id, row.name, row.purpose],
+  );
+}
+
 export function countOrganizations(db: Query) {
   return db.query<{ total: number }>("select count(*) as total from organization");
 }
@@ -71,12 +79,12 @@ export function findOrganization(db: Query, orgId: string) {
   );
 }
 
-export type ListedOrganization = OrganizationRow & { created_at: Date };
+export type ListedOrganization = OrganizationRow & { purpose: string | null; created_at: Date };
 
 /** Every organization; for the command line only. */
 export function listOrganizations(db: Query) {
   return db.query<ListedOrganization>(
-    `select id, name, plan, state, monthly_quota, requests_per_second, created_at from organization
+    `select id, name, plan, state, monthly_quota, requests_per_second, purpose, created_at from organization
       order by created_at, id`,
   );
 }
@@ -93,7 +101,7 @@ export function changeOrganization(db: Query, id: string, changes: OrganizationC
        requests_per_second = case when $5 then $6 else requests_per_second end,
        monthly_quota = case when $7 then $8 else monthly_quota end
      where id = $1
-     returning id, name, plan, state, monthly_quota, requests_per_second, created_at`,
+     returning id, name, plan, state, monthly_quota, requests_per_second, purpose, created_at`,
     [
       id,
       changes.name ?? null,

@@ -8,14 +8,14 @@ import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/peo
 const NO_ID = "01900000-0000-7000-8000-000000000000";
 /** Asked before somebody is signed in. */
 const OPEN = new Set([
-  ...["signIn", "lookUpLink", "useLink", "askForReset", "getWaysIn"],
+  ...["signIn", "lookUpLink", "useLink", "askForReset", "getWaysIn", "signUp"],
   ...["askPasskey", "signInWithPasskey", "offerFirstPasskey"],
 ]);
 const OWNERS = new Set(["updateMember", "removeMember", "listInvitations", "createInvitation", "deleteInvitation"]);
-const OPERATORS = new Set(["listOrganizations", "changeOrganization"]);
+const OPERATORS = new Set(["listOrganizations", "changeOrganization", "createSignUpLink"]);
 const DANGEROUS = new Set([
   ...["changePassword", "offerTotp", "confirmTotp", "removeTotp", "offerPasskey", "addPasskey", "removePasskey"],
-  ...["updateMember", "removeMember", "createInvitation", "changeOrganization"],
+  ...["updateMember", "removeMember", "createInvitation", "changeOrganization", "createSignUpLink"],
 ]);
 /** About the person alone, whatever their role. */
 const OWN = new Set([
@@ -27,6 +27,8 @@ const BODIES: Record<string, object> = {
   updateMember: { role: "viewer" },
   createInvitation: { email: "somebody@example.net", role: "viewer" },
   changeOrganization: { name: "Another name" },
+  signUp: { email: "new@example.net" },
+  createSignUpLink: { email: "new@example.net" },
 };
 
 type Operation = { method: string; path: string; name: string };

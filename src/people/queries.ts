@@ -291,6 +291,10 @@ export function dropInvitationsOf(tx: Tx, orgId: string, email: string) {
   );
 }
 
+export function dropSignUpLinks(db: Query, email: string) {
+  return db.execute("delete from person_link where kind = 'sign_up' and email = $1 and used_at is null", [email]);
+}
+
 export function dropUnusedLinks(db: Query, kind: LinkKind, personId: string | null) {
   return db.execute(
     "delete from person_link where kind = $1 and person_id is not distinct from $2::uuid and used_at is null",

@@ -13,6 +13,7 @@ import { readCookie, requireOwnPage } from "./requests.ts";
 import { mountPerson } from "./sign-in/person-routes.ts";
 import { mountSessions } from "./sign-in/session-routes.ts";
 import { findSession, provedUntil } from "./sign-in/sessions.ts";
+import { mountSignUp } from "./sign-up/sign-up-routes.ts";
 import type { PeopleWorld, Session } from "./types.ts";
 
 declare module "fastify" {
@@ -43,6 +44,7 @@ export function mountPeople(api: Api, world: PeopleWorld): void {
     await requireSession(world, request);
   });
   mountSessions(api, world);
+  mountSignUp(api, world);
   mountPasskeys(api, world);
   mountOidc(api, world);
   mountPerson(api, world);

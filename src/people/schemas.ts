@@ -73,9 +73,11 @@ export const ListedSession = Named(
 export const Link = Named(
   "Link",
   Type.Object({
-    kind: OneOf(["set_up", "invitation", "reset"]),
+    kind: OneOf(["set_up", "invitation", "reset", "sign_up"]),
     organization_id: Nullable(Id),
-    organization_name: Nullable(Type.String({ description: "Where the person would belong; null for a reset" })),
+    organization_name: Nullable(
+      Type.String({ description: "Where the person would belong; null for a reset, and where it is yet to be made" }),
+    ),
     email: Nullable(Type.String({ description: "Whom it is for; null: who sets the installation up says it" })),
     role: Nullable(Role),
   }),

@@ -30,7 +30,7 @@ export type Session = {
 /** Where a request comes from. */
 export type Client = { ip: string; user_agent: string };
 
-export type LinkKind = "set_up" | "invitation" | "reset";
+export type LinkKind = "set_up" | "invitation" | "reset" | "sign_up";
 
 /** Mail of the service itself. `send` queues it; false where the service's own domain is not ready. */
 export type Mailer = {

@@ -77,6 +77,7 @@ const ROWS: Row[] = [
   ["POSTERN_OIDC_NAME", ({ oidc }) => oidc?.name ?? null],
   ["POSTERN_OIDC_DOMAINS", ({ oidc }) => listed(oidc?.domains ?? [])],
   ["POSTERN_OIDC_ROLE", ({ oidc }) => oidc?.role ?? null],
+  ["POSTERN_SIGNUP", ({ sign_up }) => sign_up],
   ["POSTERN_LOG_LEVEL", ({ log_level }) => log_level],
   ["POSTERN_BOOTSTRAP_LIVE_KEY", ({ bootstrap_live_key }) => hidden(bootstrap_live_key)],
   ["POSTERN_BOOTSTRAP_TEST_KEY", ({ bootstrap_test_key }) => hidden(bootstrap_test_key)],

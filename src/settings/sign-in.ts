@@ -1,4 +1,4 @@
-// The settings of signing in to the dashboard: an OpenID Connect provider.
+// The settings of signing in to the dashboard: an OpenID Connect provider, and whether strangers may sign up.
 const ROLES = ["admin", "developer", "viewer"] as const;
 
 export type OidcSettings = {
@@ -12,6 +12,10 @@ export type OidcSettings = {
   /** What they are then. */
   role: (typeof ROLES)[number];
 };
+
+const SIGN_UPS = ["off", "invite", "open"] as const;
+/** Who may make an organization of their own: nobody, whom an operator invites, everybody with an address. */
+export type SignUps = (typeof SIGN_UPS)[number];
 
 type Reader = { env: NodeJS.ProcessEnv; problems: string[] };
 
@@ -46,6 +50,14 @@ export function oidcSettings({ env, problems }: Reader): OidcSettings | null {
       role: known ?? "viewer",
     },
   };
+}
+
+/** `off` where it is not set. */
+export function signUps({ env, problems }: Reader): SignUps {
+  const { POSTERN_SIGNUP: text = "off" } = env;
+  const known = SIGN_UPS.find((word) => word === (text || "off"));
+  if (known === undefined) problems.push(`POSTERN_SIGNUP is "${text}"; write off, invite or open.`);
+  return known ?? "off";
 }
 
 function hostOf(issuer: string): string {

@@ -108,7 +108,7 @@ export interface paths {
         put?: never;
         /**
          * Use a link once, and be signed in
-         * @description set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. A `passkey` (offerFirstPasskey) stands for the password of somebody new. A person with an account signs in first, and sends the token alone: 409 `invalid_state` says so.
+         * @description set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. sign_up: `name`, `password`, `organization_name`, `purpose`. A `passkey` (offerFirstPasskey) stands for the password of somebody new. A person with an account signs in first, and sends the token alone: 409 `invalid_state` says so.
          */
         post: operations["useLink"];
         delete?: never;
@@ -182,6 +182,46 @@ export interface paths {
         put?: never;
         /** Sign out everywhere, here included */
         post: operations["signOutEverywhere"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/sign-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for a link that makes an account and an organization
+         * @description Where POSTERN_SIGNUP is `open`. The link is mailed; nothing is made before it is used (useLink). Who has an account is mailed that. 409 `invalid_state` where signing up is off, or the service's own domain is not ready.
+         */
+        post: operations["signUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/sign-up-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite somebody to make an organization of their own
+         * @description Where POSTERN_SIGNUP is `invite` or `open`. The link works once, for seven days. It is mailed where the service's own domain is ready, and else shown once, to be handed on.
+         */
+        post: operations["createSignUpLink"];
         delete?: never;
         options?: never;
         head?: never;
@@ -578,6 +618,9 @@ export interface components {
             email: string;
             role: components["schemas"]["Role"];
         };
+        CreateSignUpLinkRequest: {
+            email: string;
+        };
         /** @description That something was deleted */
         Deleted: {
             /** @description Always true */
@@ -623,13 +666,13 @@ export interface components {
         LimitType: "daily" | "hourly" | "per_minute" | "monthly_quota" | "requests_per_second" | "processor_time";
         Link: {
             /** @enum {string} */
-            kind: "set_up" | "invitation" | "reset";
+            kind: "set_up" | "invitation" | "reset" | "sign_up";
             /**
              * Format: uuid
              * @description UUIDv7
              */
             organization_id: string | null;
-            /** @description Where the person would belong; null for a reset */
+            /** @description Where the person would belong; null for a reset, and where it is yet to be made */
             organization_name: string | null;
             /** @description Whom it is for; null: who sets the installation up says it */
             email: string | null;
@@ -694,6 +737,11 @@ export interface components {
             /** @description null: it was mailed */
             link: string | null;
         };
+        NewSignUpLink: {
+            email: string;
+            /** @description null: it was mailed */
+            link: string | null;
+        };
         OfferFirstPasskeyRequest: {
             /** @description What stands behind the # of the link */
             token: string;
@@ -711,6 +759,8 @@ export interface components {
             monthly_quota: number;
             /** @description The limits that are its own: a change of plan leaves them */
             own: ("requests_per_second" | "monthly_quota")[];
+            /** @description What its people said they will send when they signed up */
+            purpose: string | null;
             created_at: components["schemas"]["Timestamp"];
         };
         OperatedOrganizationAnswer: {
@@ -861,6 +911,13 @@ export interface components {
                 [key: string]: unknown;
             };
         };
+        SignUpAsked: {
+            /** @description Always true */
+            done: boolean;
+        };
+        SignUpRequest: {
+            email: string;
+        };
         /**
          * Format: date-time
          * @description RFC 3339, UTC
@@ -900,10 +957,18 @@ export interface components {
             } & {
                 [key: string]: unknown;
             };
+            organization_name?: string;
+            /** @description What will be sent, and to whom */
+            purpose?: string;
         };
         WaysIn: {
             /** @description Links are mailed: a reset can be asked for */
             mails: boolean;
+            /**
+             * @description Who may make an organization of their own
+             * @enum {string}
+             */
+            sign_up: "off" | "invite" | "open";
             oidc: {
                 /** @description What the button says */
                 name: string;
@@ -1689,6 +1754,180 @@ export interface operations {
             };
             /** @description Not allowed, or a plan limit is reached */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    signUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignUpRequest"];
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignUpAsked"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Already exists, or not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    createSignUpLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateSignUpLinkRequest"];
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewSignUpLink"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Already exists, or not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

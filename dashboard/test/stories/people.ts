@@ -5,8 +5,7 @@ import { resolve } from "node:path";
 import { Secret, TOTP } from "otpauth";
 import type { Locator, Page } from "playwright-core";
 import type { Scene } from "../../../test/support/scene.ts";
-import { until } from "../../../test/support/until.ts";
-import { publish, type ShownRecord } from "../../../test/support/verified-domain.ts";
+import { linkIn, mailTo, readyToMail } from "../own-mail.ts";
 import { addMember, askAs, invite, PASSWORD } from "../persons.ts";
 import { type Story, unexpected } from "../story.ts";
 
@@ -283,19 +282,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
   {
     name: "where the service's own domain is ready, invitations, resets and new sign-ins are mailed, and no list of e-mails shows them",
     async play({ scene, open }, page) {
-      const { body } = await scene.ask("GET", "/v1/masked/domain");
-      publish(scene.dns, body.records as unknown as ShownRecord[]);
-      const mailTo = async (address: string, subject: RegExp): Promise<string> => {
-        const found = () =>
-          scene.sink.messages.findLast(({ to, bytes }) => to.includes(address) && subject.test(String(bytes)));
-        await until(`${address} has mail`, async () => found() !== undefined);
-        return String(found()?.bytes)
-          .replaceAll(/=\r?\n/g, "")
-          .replaceAll("=3D", "=");
-      };
-      const linkIn = (mail: string): string => /http\S+#[\w-]+/.exec(mail)?.[0] ?? "";
-      const isReady = async () => (await askAs(scene, null, ["GET", "ways-in"])).body.mails === true;
-      await until("the records of the service's own domain are seen", isReady, 20_000);
+      await readyToMail(scene);
       await page.goto("/settings/people");
       await page.getByRole("button", { name: "Invite somebody" }).click();
       await page.getByRole("textbox", { name: "E-mail address" }).fill("mailed@posteo.example");
@@ -303,7 +290,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
       await page.getByText("A link is on its way to mailed@posteo.example").waitFor();
       await page.getByRole("button", { name: "Done" }).click();
       const theirs = await open({ as: null });
-      await theirs.page.goto(linkIn(await mailTo("mailed@posteo.example", /Subject: Join My organization/)));
+      await theirs.page.goto(linkIn(await mailTo(scene, "mailed@posteo.example", /Subject: Join My organization/)));
       await theirs.page.getByLabel("New password").fill(PASSWORD);
       await theirs.page.getByRole("button", { name: "Join" }).click();
       await theirs.page.getByRole("heading", { name: "Start" }).waitFor();
@@ -312,14 +299,14 @@ export const PEOPLE_STORIES: readonly Story[] = [
       await theirs.page.getByRole("textbox", { name: "E-mail address" }).fill("mailed@posteo.example");
       await theirs.page.getByRole("button", { name: "Mail me a link" }).click();
       await theirs.page.getByText("a link is on its way there").waitFor();
-      await theirs.page.goto(linkIn(await mailTo("mailed@posteo.example", /Subject: A new password/)));
+      await theirs.page.goto(linkIn(await mailTo(scene, "mailed@posteo.example", /Subject: A new password/)));
       await theirs.page.getByLabel("New password").fill("another long password");
       await theirs.page.getByRole("button", { name: "Set the password" }).click();
       await theirs.page.getByRole("heading", { name: "Start" }).waitFor();
       await theirs.page.getByRole("button", { name: "Sign out" }).click();
       await theirs.page.getByRole("heading", { name: "Sign in" }).waitFor();
       await signIn(theirs.page, "mailed@posteo.example", "another long password");
-      assert.match(await mailTo("mailed@posteo.example", /Subject: A new sign-in/), /From: 127\.0\.0\.1/);
+      assert.match(await mailTo(scene, "mailed@posteo.example", /Subject: A new sign-in/), /From: 127\.0\.0\.1/);
       await theirs.close();
       const listed = await scene.ask("GET", "/v1/emails?to=mailed@posteo.example");
       assert.deepEqual(listed.body.emails, []);

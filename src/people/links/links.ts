@@ -1,6 +1,8 @@
-// Links that are good for once: the first person sets the installation up, others are invited, a lost password is set anew. The token
+// Links that are good for once: the first person sets the installation up, others are invited or make an organization of their own, a
+// lost password is replaced. The token
 // stands behind the #, which browsers send to nobody; only its SHA-256 is kept.
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
+import { openOrganization } from "../../accounts/accounts.ts";
 import { isDuplicate, type Tx } from "../../platform/database/db.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -12,9 +14,19 @@ import { newToken, tokenDigest } from "../sign-in/sessions.ts";
 import type { LinkKind, PersonRole, PersonRow } from "../types.ts";
 
 const DAY_MS = 86_400_000;
-const VALID_MS: Record<LinkKind, number> = { set_up: DAY_MS, reset: DAY_MS, invitation: 7 * DAY_MS };
+const VALID_MS: Record<LinkKind, number> = {
+  set_up: DAY_MS,
+  reset: DAY_MS,
+  invitation: 7 * DAY_MS,
+  sign_up: 7 * DAY_MS,
+};
 /** The dashboard's page for each. */
-const PAGES: Record<LinkKind, string> = { set_up: "welcome", reset: "reset", invitation: "invitation" };
+const PAGES: Record<LinkKind, string> = {
+  set_up: "welcome",
+  reset: "reset",
+  invitation: "invitation",
+  sign_up: "join",
+};
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;
 
 type LinkWorld = Pick<World, "db" | "clock" | "random" | "config">;
@@ -45,6 +57,12 @@ export async function makeResetLink(
   await queries.dropUnusedLinks(world.db, "reset", person.id);
   const link = await make(world, { kind: "reset", person_id: person.id, email: person.email, drops_factors });
   return { link, person_id: person.id };
+}
+
+/** A link with which whoever reads the mail of this address makes an organization of their own; earlier ones stop. */
+export async function makeSignUpLink(world: LinkWorld, email: string): Promise<string> {
+  await queries.dropSignUpLinks(world.db, email);
+  return make(world, { kind: "sign_up", email, role: "owner" });
 }
 
 export type Invited = { invitation: queries.Invitation; link: string };
@@ -109,6 +127,8 @@ export type LinkUse = {
   password?: string;
   /** Of somebody new, in place of the password. */
   passkey?: { site: Site; answer: RegistrationResponseJSON };
+  /** What somebody who signs up calls theirs, and will send. */
+  organization?: { name: string; purpose: string };
 };
 /** `changed`: the organization that somebody joined, for its audit log. */
 export type UsedLink = { person_id: string; kind: LinkKind; joined: string | null };
@@ -119,6 +139,7 @@ export type UsedLink = { person_id: string; kind: LinkKind; joined: string | nul
  */
 export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | null): Promise<UsedLink> {
   const link = await findLink(world, use.token);
+  const asked = link.kind === "sign_up" ? checkOrganization(world, use) : null;
   const plan = link.kind === "reset" ? await planReset(link, use) : await planJoin(world, link, use, as);
   const password = plan.password === null ? null : await hashPassword(world, plan.password);
   try {
@@ -128,8 +149,9 @@ export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | nu
       if (plan.passkey !== null) await keepPasskey(tx, plan.passkey, "First passkey");
       if (password !== null) await queries.setPassword(tx, person_id, password);
       if (link.kind === "reset") await afterReset(tx, link, person_id);
-      else await join(world, tx, link, person_id);
-      return { person_id, kind: link.kind, joined: link.org_id };
+      const org_id = asked === null ? link.org_id : await openOrganization(world, tx, asked);
+      if (link.kind !== "reset") await join(world, tx, { ...link, org_id }, person_id);
+      return { person_id, kind: link.kind, joined: org_id };
     });
   } catch (error) {
     if (isDuplicate(error, "person_email")) throw signInFirst();
@@ -226,10 +248,24 @@ async function join(world: LinkWorld, tx: Tx, { kind, org_id, role }: queries.Li
   await queries.insertMembership(tx, { org_id, person_id, role, at: new Date(world.clock.now()) });
 }
 
+const PURPOSE_MIN = 10;
+
+/** Only while the operator lets people sign up: the setting may have changed since the link was mailed. */
+function checkOrganization({ config }: LinkWorld, { organization }: LinkUse): { name: string; purpose: string } {
+  if (config.sign_up === "off")
+    throw new Refusal("invalid_state", "nobody signs up here any more; ask who runs this server");
+  const name = checkLine("organization_name", organization?.name ?? "");
+  if (name === "") throw invalid("organization_name", "the 'organization_name' field is required");
+  const purpose = (organization?.purpose ?? "").trim();
+  if (purpose.length < PURPOSE_MIN)
+    throw invalid("purpose", "the 'purpose' field says what will be sent, and to whom, in a sentence");
+  return { name, purpose };
+}
+
 const ADDRESS = /^[^\s@"<>()[\],;:\\]+@[^\s@"<>()[\],;:\\]+\.[^\s@"<>()[\],;:\\]+$/;
 
 /** An address as people have one, in lower case. */
-function checkAddress(field: string, text: string): string {
+export function checkAddress(field: string, text: string): string {
   const address = text.trim().toLowerCase();
   if (address.length <= 254 && ADDRESS.test(address)) return address;
   throw invalid(field, `the '${field}' field is no e-mail address`);
@@ -237,7 +273,11 @@ function checkAddress(field: string, text: string): string {
 
 /** What a person is called, on one line; it may be empty. */
 export function checkName(text: string): string {
-  const name = text.trim();
-  if (/[\p{Cc}\u2028\u2029]/u.test(name)) throw invalid("name", "the 'name' field must be one line");
-  return name;
+  return checkLine("name", text);
+}
+
+function checkLine(field: string, text: string): string {
+  const line = text.trim();
+  if (/[\p{Cc}\u2028\u2029]/u.test(line)) throw invalid(field, `the '${field}' field must be one line`);
+  return line;
 }

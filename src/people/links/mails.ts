@@ -1,10 +1,10 @@
 // The mails that people get of Postern itself: invitations, resets, a new sign-in. They leave where the service's own domain is ready;
 // where it is not, links are shown to be handed on, and nobody gets a mail about a sign-in.
-import { organizationAccounts } from "../../accounts/accounts.ts";
+import { organizationAccounts, organizationNamed } from "../../accounts/accounts.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 import type { Client, Mailer, PersonRow } from "../types.ts";
-import { makeResetLink } from "./links.ts";
+import { makeResetLink, makeSignUpLink } from "./links.ts";
 
 type MailWorld = Pick<World, "db" | "clock" | "random" | "config" | "log"> & { mailer: Mailer };
 type Invited = { org_id: string; email: string; role: string; link: string; by: Pick<PersonRow, "name" | "email"> };
@@ -43,6 +43,47 @@ export async function mailReset(world: MailWorld, email: string): Promise<void> 
       "",
     ],
   });
+}
+
+/** The answer to somebody who signs up: a link, or that the address has an account already. */
+export async function mailSignUp(world: MailWorld, email: string): Promise<void> {
+  const org_id = await organizationNamed(world, null);
+  const [person] = await queries.findPersonByEmail(world.db, email);
+  if (person) await send(world, { org_id, to: email, ...accountAlready(world) });
+  else await mailSignUpLink(world, { org_id, email, link: await makeSignUpLink(world, email) });
+}
+
+/** True once it is queued. */
+export function mailSignUpLink(
+  world: MailWorld,
+  { org_id, email, link }: { org_id: string; email: string; link: string },
+): Promise<boolean> {
+  return send(world, {
+    ...{ org_id, to: email, subject: "Confirm your address for Postern" },
+    text: [
+      "Somebody, probably you, makes an account with this address. Open this page within 7 days:",
+      link,
+      "",
+      "The link works once. If it was not you, do nothing: nothing is made.",
+      "",
+    ],
+  });
+}
+
+function accountAlready({ config }: MailWorld): Pick<Mail, "subject" | "text"> {
+  return {
+    subject: "You have an account on Postern already",
+    text: [
+      "Somebody, probably you, wanted to make an account with this address. There is one: sign in with it.",
+      `${config.base_url}/sign-in`,
+      "",
+      "If you do not know the password, ask for a link that sets a new one:",
+      `${config.base_url}/reset`,
+      "",
+      "If it was not you, there is nothing to do.",
+      "",
+    ],
+  };
 }
 
 /** Tells the person of a sign-in from where no session of theirs is. */

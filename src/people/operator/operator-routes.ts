@@ -25,6 +25,7 @@ const OrganizationLimits = Named(
     own: Type.Array(OneOf(["requests_per_second", "monthly_quota"]), {
       description: "The limits that are its own: a change of plan leaves them",
     }),
+    purpose: Nullable(Type.String({ description: "What its people said they will send when they signed up" })),
     created_at: Time,
   }),
 );

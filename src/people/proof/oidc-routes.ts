@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { organizationNamed } from "../../accounts/accounts.ts";
 import { notePerson } from "../../audit/audit.ts";
-import { type Api, answers, Named, Nullable } from "../../http/http.ts";
+import { type Api, answers, Named, Nullable, OneOf } from "../../http/http.ts";
 import { isDuplicate } from "../../platform/database/db.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import { joinByInvitation } from "../links/links.ts";
@@ -23,6 +23,7 @@ const Ways = Named(
   "WaysIn",
   Type.Object({
     mails: Type.Boolean({ description: "Links are mailed: a reset can be asked for" }),
+    sign_up: OneOf(["off", "invite", "open"], { description: "Who may make an organization of their own" }),
     oidc: Nullable(Type.Object({ name: Type.String({ description: "What the button says" }) })),
   }),
 );
@@ -41,7 +42,11 @@ export function mountOidc(api: Api, world: PeopleWorld): void {
         response: answers({ 200: Ways }),
       },
     },
-    async () => ({ mails: await world.mailer.isReady(), oidc: settings && { name: settings.name } }),
+    async () => ({
+      mails: await world.mailer.isReady(),
+      sign_up: world.config.sign_up,
+      oidc: settings && { name: settings.name },
+    }),
   );
   if (settings === null) return;
   const oidc = createOidc(world, settings);

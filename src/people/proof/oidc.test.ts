@@ -46,6 +46,7 @@ const whoIs = async (browser: Browser) => (await browser.ask("GET", "/dashboard/
 it("somebody whose address is verified and known comes in, and is known by the provider's name for them afterwards", async () => {
   assert.deepEqual((await owner.ask("GET", "/dashboard/api/ways-in")).body, {
     mails: false,
+    sign_up: "off",
     oidc: { name: "Nordkiosk" },
   });
   become("ann@example.net", { sub: "ann" });

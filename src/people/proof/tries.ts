@@ -13,6 +13,9 @@ const ACCOUNT: Limit = { burst: 100, each_s: 10 };
 const CLIENT: Limit = { burst: 50, each_s: 5 };
 /** Mails that somebody can cause: of one organization's invitations; of resets to one address. */
 const MAILS: Limit = { burst: 20, each_s: 300 };
+/** Sign-ups with one address, and from one network: each is a mail to somebody who may not want it. */
+const SIGN_UPS: Limit = { burst: 3, each_s: 1_200 };
+const SIGN_UPS_OF_NETWORK: Limit = { burst: 10, each_s: 300 };
 
 type TriesWorld = Pick<World, "db" | "clock" | "seal">;
 
@@ -32,6 +35,18 @@ export async function countClientTry(world: TriesWorld, ip: string): Promise<voi
 /** Counts a mail that somebody else may not want. */
 export async function countMail(world: TriesWorld, name: string): Promise<void> {
   await take(world, `mail ${name}`, MAILS);
+}
+
+/** Counts a sign-up of the address, and of the network it comes from. */
+export async function countSignUp(world: TriesWorld, email: string, ip: string): Promise<void> {
+  await take(world, `sign-ups from ${networkKey(ip)}`, SIGN_UPS_OF_NETWORK);
+  await take(world, `sign-up ${email}`, SIGN_UPS);
+}
+
+/** Neighbours are one: whoever has one address of a /24, or of a /48, has often more. */
+function networkKey(ip: string): string {
+  const client = clientKey(ip);
+  return client.includes(":") ? client.slice(0, 12) : client.split(".").slice(0, 3).join(".");
 }
 
 /** After the right password: what was counted of this client at this account is forgotten. */

@@ -108,6 +108,16 @@ function mountSignIn(api: Api, world: PeopleWorld): void {
   );
 }
 
+const LinkUsed = Closed({
+  token: Token,
+  email: Type.Optional(Email),
+  name: Type.Optional(Type.String({ maxLength: 191 })),
+  password: Type.Optional(Password),
+  passkey: Type.Optional(PasskeyAnswer),
+  organization_name: Type.Optional(Type.String({ maxLength: 191 })),
+  purpose: Type.Optional(Type.String({ maxLength: 1_000, description: "What will be sent, and to whom" })),
+});
+
 function mountLinks(api: Api, world: PeopleWorld): void {
   api.post(
     "/dashboard/api/links/look-up",
@@ -138,16 +148,10 @@ function mountLinks(api: Api, world: PeopleWorld): void {
         tags,
         summary: "Use a link once, and be signed in",
         description:
-          "set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. A `passkey` (offerFirstPasskey) stands for the " +
+          "set_up: `email`, `name`, `password`. invitation: `name`, `password`. reset: `password`. sign_up: `name`, `password`, `organization_name`, `purpose`. A `passkey` (offerFirstPasskey) stands for the " +
           "password of somebody new. A person with an account signs in " +
           "first, and sends the token alone: 409 `invalid_state` says so.",
-        body: Closed({
-          token: Token,
-          email: Type.Optional(Email),
-          name: Type.Optional(Type.String({ maxLength: 191 })),
-          password: Type.Optional(Password),
-          passkey: Type.Optional(PasskeyAnswer),
-        }),
+        body: LinkUsed,
         response: answers({ 200: SessionShown }, [404, 409]),
       },
     },
@@ -155,15 +159,19 @@ function mountLinks(api: Api, world: PeopleWorld): void {
       requireTls(world, request);
       const cookie = readCookie(request);
       const session = cookie === null ? null : await findSession(world, cookie);
-      const { passkey, ...body } = request.body;
-      const use = { ...body, passkey: passkey && { site: siteOf(request), answer: newPasskeyIn(passkey) } };
+      const { passkey, organization_name = "", purpose = "", ...body } = request.body;
+      const use = {
+        ...body,
+        organization: { name: organization_name, purpose },
+        passkey: passkey && { site: siteOf(request), answer: newPasskeyIn(passkey) },
+      };
       const used = await useLink(world, use, session?.person ?? null);
       const [person] = await queries.findPerson(world.db, used.person_id);
       if (used.joined !== null && person)
         await notePerson(world, used.joined, {
           person,
           request,
-          operation: "joinOrganization",
+          operation: used.kind === "sign_up" ? "signUp" : "joinOrganization",
           target: { id: person.id },
         });
       // Who lost the password may have lost the phone as well: a reset does not go round the second factor.
