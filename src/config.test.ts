@@ -85,6 +85,8 @@ describe("a setting that is wrong", () => {
       "DATABASE_URL",
       ["mysql://h/db", "postgresql://h/db?sslmode=verify_full", "postgresql://[bad", "postgresql://user:pa#ss@h/db"],
     ],
+    ["POSTERN_DATABASE_POOLER", ["postgresql://pooler.example:6432/postern"]],
+    ["POSTERN_DATABASE_CONNECTIONS", ["8", "many", "70000"]],
   ];
 
   it("is named at once, in one problem", () => {
@@ -97,6 +99,16 @@ describe("a setting that is wrong", () => {
         assert.ok(found[0]?.startsWith(variable), found[0]);
       }
     }
+  });
+
+  it("is a pooler that is no database's address", () => {
+    const direct = { DATABASE_URL: "postgresql://postern:p@db.example/postern" };
+    const found = problemsOf({ ...direct, POSTERN_DATABASE_POOLER: "pooler.example:6432" });
+    assert.deepEqual(found, ["POSTERN_DATABASE_POOLER must begin with postgresql://."]);
+    const pooler = "postgresql://postern:secret@pooler.example:6432/postern";
+    const config = readConfig({ POSTERN_DATA: join(dir, "fresh"), ...direct, POSTERN_DATABASE_POOLER: pooler });
+    assert.equal(config.database_pooler_url, pooler);
+    assert.ok(!JSON.stringify(printableConfig(config)).includes("secret"));
   });
 
   it("is not repeated where it may hold a password", () => {

@@ -6,6 +6,7 @@ import { join, resolve } from "node:path";
 import { normalizeDomain } from "./mail/address.ts";
 import { readBlockList } from "./mail/spam/block-lists.ts";
 import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/database/database-url.ts";
+import { CONNECTIONS_MAX, CONNECTIONS_MIN } from "./platform/database/session-settings.ts";
 import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
 import type { TraceOptions } from "./platform/process/traces.ts";
@@ -23,6 +24,10 @@ const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"
 
 export type Config = {
   database_url: string | null;
+  /** A pooler in front of it; null: none. */
+  database_pooler_url: string | null;
+  /** How many connections to it this process opens at most, but for those that LISTEN. */
+  database_connections: number;
   data_dir: string;
   hostname: string;
   mx_host: string;
@@ -162,7 +167,9 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
   const http = hostPort(reader, "POSTERN_HTTP", "127.0.0.1:8080");
   const https = env.POSTERN_HTTPS ? hostPort(reader, "POSTERN_HTTPS", "") : null;
   return {
-    database_url: databaseUrl(reader),
+    database_url: databaseUrl(reader, "DATABASE_URL"),
+    database_pooler_url: poolerUrl(reader),
+    database_connections: wholeNumber(reader, "POSTERN_DATABASE_CONNECTIONS", CONNECTIONS_MAX, CONNECTIONS_MIN),
     data_dir: dataFolder(reader),
     hostname,
     ...derivedHosts(reader, hostname),
@@ -214,12 +221,13 @@ function dataFolder({ env }: Reader): string {
 
 /** The values that may be printed at start: no key, no password, no database credential. */
 export function printableConfig(config: Config): Record<string, unknown> {
-  const { master_key: _key, s3, database_url, backup: _backup, traces, ...shown } = config;
+  const { master_key: _key, s3, database_url, database_pooler_url: pooler, backup: _backup, traces, ...shown } = config;
   const { bootstrap_live_key: _live, bootstrap_test_key: _test, oidc, ...open } = shown;
   return {
     ...open,
     oidc: oidc && { ...oidc, client_secret: undefined },
     database: database_url ? databaseHost(database_url) : "embedded",
+    database_pooler: pooler && databaseHost(pooler),
     traces: traces && withoutPassword(traces.url),
     s3: s3 ? { endpoint: s3.endpoint, bucket: s3.bucket } : null,
   };
@@ -274,19 +282,27 @@ function baseUrl(reader: Reader, { hostname, http, https }: Web): string {
   return "http://127.0.0.1:8080";
 }
 
-function databaseUrl(reader: Reader): string | null {
-  const text = reader.env.DATABASE_URL;
+function databaseUrl(reader: Reader, variable: string): string | null {
+  const text = reader.env[variable];
   if (!text) return null;
   if (!/^postgres(ql)?:\/\//.test(text)) {
-    reader.problems.push("DATABASE_URL must begin with postgresql:// (leave it out to use the embedded database).");
+    const or = variable === "DATABASE_URL" ? " (leave it out to use the embedded database)" : "";
+    reader.problems.push(`${variable} must begin with postgresql://${or}.`);
   } else if (databaseHost(text) === null) {
     reader.problems.push(
-      "DATABASE_URL cannot be read: write postgresql://user:password@host:5432/database, with what is no letter or digit in the password percent-encoded (# as %23).",
+      `${variable} cannot be read: write postgresql://user:password@host:5432/database, with what is no letter or digit in the password percent-encoded (# as %23).`,
     );
   }
   const tls = tlsModeProblem(text);
-  if (tls) reader.problems.push(`DATABASE_URL: ${tls}`);
+  if (tls) reader.problems.push(`${variable}: ${tls}`);
   return withCheckedTls(text);
+}
+
+function poolerUrl(reader: Reader): string | null {
+  if (reader.env.POSTERN_DATABASE_POOLER && !reader.env.DATABASE_URL) {
+    reader.problems.push("POSTERN_DATABASE_POOLER needs DATABASE_URL as well: the same database without the pooler.");
+  }
+  return databaseUrl(reader, "POSTERN_DATABASE_POOLER");
 }
 
 function dnsServers(reader: Reader): string[] {

@@ -83,7 +83,11 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
     clock,
     resolver,
     log,
-    db: openDb(databaseUrl, { onError: (err) => log.warn({ err }, "a database connection was lost") }),
+    db: openDb(databaseUrl, {
+      onError: (err) => log.warn({ err }, "a database connection was lost"),
+      pooler_url: config.database_pooler_url,
+      connections_max: config.database_connections,
+    }),
     random,
     fetch: createSafeFetch({ resolver, inside: insideOf(config) }),
     blobs: config.s3 ? createS3Blobs(config.s3) : createFolderBlobs(join(config.data_dir, "blobs"), processEnder(log)),

@@ -7,6 +7,7 @@ import { parseEnv } from "node:util";
 /** Secrets, or what may hold a password. Each may also be in a file: `<name>_FILE`, or a credential of this name. */
 export const SECRETS = [
   "DATABASE_URL",
+  "POSTERN_DATABASE_POOLER",
   "POSTERN_MASTER_KEY",
   "POSTERN_S3_ACCESS_KEY",
   "POSTERN_S3_SECRET_KEY",

@@ -24,6 +24,8 @@ const hidden = (value: unknown): string | null => (value ? "(set)" : null);
 
 const ROWS: Row[] = [
   ["DATABASE_URL", ({ database_url }) => (database_url ? `(set: ${databaseHost(database_url)})` : "(embedded)")],
+  ["POSTERN_DATABASE_POOLER", ({ database_pooler_url: url }) => (url ? `(set: ${databaseHost(url)})` : null)],
+  ["POSTERN_DATABASE_CONNECTIONS", ({ database_connections }) => String(database_connections)],
   ["POSTERN_DATA", ({ data_dir }) => data_dir],
   ["POSTERN_HOSTNAME", ({ hostname }) => hostname],
   ["POSTERN_MX_HOST", ({ mx_host }) => mx_host],

@@ -66,11 +66,11 @@ export function testConfig(env: Record<string, string> = {}): Config {
 /** Starts the API in process. `env` are further environment settings (POSTERN_DNS of a test DNS server, …); `change` may replace parts of the World. */
 export async function testApi(
   env: Record<string, string> = {},
-  change: (world: World) => World = (world) => world,
+  change: (world: World) => World | Promise<World> = (world) => world,
 ): Promise<TestApi> {
   const config = testConfig(env);
   const database = await testDatabase();
-  const world = change(buildWorld(config, createLog({ level: config.log_level, role: "test" }), database.url));
+  const world = await change(buildWorld(config, createLog({ level: config.log_level, role: "test" }), database.url));
   const first = await bootstrap(world, { live_key: null, test_key: null });
   if (!first) throw new Error("the template database must be empty");
   const engine = createEngine(world);

@@ -1,10 +1,11 @@
-// PostgreSQL behind a narrow face: statements that are always prepared by name (74 % faster than unnamed ones), and two
-// walls of tenancy. `system` connections (batches over many organizations: queue, authentication) see every row;
+// PostgreSQL behind a narrow face: statements that are always prepared by name (74 % faster than unnamed ones; not over a
+// pooler, see session-settings.ts), and two walls of tenancy. `system` connections (batches over many organizations: queue, authentication) see every row;
 // everything a request touches runs inside `asOrg`, where row-level security hides all other organizations' rows.
 import pg from "pg";
 import { sleep } from "../clock.ts";
 import { createFairPlaces } from "../fair/fair-gate.ts";
 import { replanAsTablesGrow } from "./replan.ts";
+import { beginWith, CONNECTIONS_MAX, type Setting, startUpOptions } from "./session-settings.ts";
 
 // bigint and numeric as numbers (counters stay far below 2^53), dates as their text, not as a local-time Date.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -42,9 +43,6 @@ export type Db = Query & {
 };
 
 const STATEMENT_NAMES_MAX = 2_000;
-const SYSTEM_CONNECTIONS_MAX = 10;
-/** An organization has half of them: what takes its time there (a search of millions) keeps nobody else's requests waiting. */
-const TENANT_CONNECTIONS_MAX = 20;
 const CONNECT_TIMEOUT_MS = 5_000;
 /**
  * So long may a statement take, and so much longer is its answer waited for: then the connection is taken for dead (a firewall
@@ -62,8 +60,14 @@ const CLOSE_TIMEOUT_MS = 2_000;
  * A process that stands still in the middle of a transaction, or a machine that is gone without a word, must not keep what
  * it has locked from the others: PostgreSQL ends its session after 15 s, or when its keep-alives are not answered.
  */
-const NOT_FOR_EVER =
-  "-c idle_in_transaction_session_timeout=15000 -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
+const NOT_FOR_EVER: Setting[] = [["idle_in_transaction_session_timeout", "15000"]];
+/** Of the connection itself: behind a pooler it is the pooler's. */
+const KEPT_ALIVE: Setting[] = [
+  ["tcp_keepalives_idle", "10"],
+  ["tcp_keepalives_interval", "5"],
+  ["tcp_keepalives_count", "3"],
+];
+const ALWAYS: Setting[] = [["synchronous_commit", "on"], ["jit", "off"], ...NOT_FOR_EVER];
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Is `text` a UUID in canonical lower-case form? Ids from outside must pass this before they reach a statement. */
@@ -141,10 +145,18 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
  * such an array by reading the whole table, and a prepared statement keeps it while the table grows: measured 1.7 ms of the
  * database's time a message instead of 0.25. Only index look-ups are right here, whatever the statistics say.
  */
-const BY_KEYS = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off";
+const BY_KEYS: Setting[] = [
+  ["enable_seqscan", "off"],
+  ["enable_hashjoin", "off"],
+  ["enable_mergejoin", "off"],
+];
 
 export type DbOptions = {
   onError(error: Error): void;
+  /** A pooler in front of the same database, for all but LISTEN. */
+  pooler_url?: string | null;
+  /** At once, but for those that LISTEN; 30 by default. */
+  connections_max?: number;
   /** For tests. */
   statement_ms?: number;
   answer_ms?: number;
@@ -152,31 +164,38 @@ export type DbOptions = {
 
 /** Opens both pools; connections are made on demand. `onError` hears of connections lost while idle. */
 export function openDb(url: string, options: DbOptions): Db {
-  const { statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS } = options;
-  const system = openPool(
-    url,
-    `-c postern.scope=system -c statement_timeout=${statement_ms} ${BY_KEYS}`,
-    SYSTEM_CONNECTIONS_MAX,
-    options,
-  );
-  const tenant = openPool(url, `-c statement_timeout=${TENANT_STATEMENT_MS}`, TENANT_CONNECTIONS_MAX, options);
-  const inPlace = shareOut(TENANT_CONNECTIONS_MAX);
+  const { statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS, connections_max = CONNECTIONS_MAX } = options;
+  // Of the other two thirds an organization has half: what takes its time there (a search of millions) keeps nobody else's
+  // requests waiting.
+  const shared = Math.floor(connections_max / 3);
+  const settings: Setting[] = [["postern.scope", "system"], ["statement_timeout", String(statement_ms)], ...BY_KEYS];
+  const system = openPool(url, settings, shared, options);
+  const forTenants: Setting[] = [["statement_timeout", String(TENANT_STATEMENT_MS)]];
+  const tenant = openPool(url, forTenants, connections_max - shared, options);
+  const inPlace = shareOut(connections_max - shared);
   return {
-    ...statements(system),
+    ...(options.pooler_url ? singly(system) : statements(system)),
     transaction(work, statementMs) {
-      if (statementMs === undefined) return inTransaction(system, "begin", work);
-      const begin = `begin; set local statement_timeout = ${statementMs}`;
-      return inTransaction(system, begin, work, statementMs + answer_ms);
+      if (statementMs === undefined) return inTransaction(system, [], work);
+      return inTransaction(system, [["statement_timeout", String(statementMs)]], work, statementMs + answer_ms);
     },
     asOrg(orgId, work) {
       if (!isUuid(orgId)) throw new Error("asOrg needs an organization id");
-      return inPlace(orgId, () => inTransaction(tenant, `begin; set local postern.org_id = '${orgId}'`, work));
+      return inPlace(orgId, () => inTransaction(tenant, [["postern.org_id", orgId]], work));
     },
     listen: (channels, onNotify) => listen(url, channels, onNotify),
-    clockSkewMs: () => measureSkew(system),
+    clockSkewMs: () => measureSkew(system.pool),
     async close() {
-      await Promise.all([endPool(system), endPool(tenant)]);
+      await Promise.all([endPool(system.pool), endPool(tenant.pool)]);
     },
+  };
+}
+
+/** Over a pooler each statement is a transaction: its settings must reach the session that runs it. */
+function singly(connections: Connections): Query {
+  return {
+    query: (text, values) => inTransaction(connections, [], (tx) => tx.query(text, values)),
+    execute: (text, values) => inTransaction(connections, [], (tx) => tx.execute(text, values)),
   };
 }
 
@@ -194,17 +213,21 @@ function shareOut(connections: number): <T>(orgId: string, work: () => Promise<T
   };
 }
 
+/** `settings`: those that each transaction begins with, as the sessions have none; empty where they have them. */
+type Connections = { pool: pg.Pool; settings: Setting[]; prepares: boolean };
+
 function openPool(
   url: string,
-  settings: string,
+  own: Setting[],
   max: number,
-  { onError, statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS }: DbOptions,
-): pg.Pool {
+  { onError, pooler_url, statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS }: DbOptions,
+): Connections {
+  const settings = [...ALWAYS, ...own];
   const pool = new pg.Pool({
-    connectionString: url,
+    connectionString: pooler_url ?? url,
     ...KEEP_ALIVE,
     query_timeout: statement_ms + answer_ms,
-    options: `-c synchronous_commit=on -c jit=off ${NOT_FOR_EVER} ${settings}`,
+    ...(pooler_url ? {} : { options: startUpOptions([...KEPT_ALIVE, ...settings]) }),
     max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 60_000,
@@ -214,8 +237,9 @@ function openPool(
   // connection's own of one that is lost between two statements of a transaction, whose next statement then fails.
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", () => undefined));
+  if (pooler_url) return { pool, settings, prepares: false };
   replanAsTablesGrow(pool);
-  return pool;
+  return { pool, settings: [], prepares: true };
 }
 
 /**
@@ -245,10 +269,11 @@ function statementName(text: string): string | undefined {
 }
 
 /** `answeredInMs`: unless as long as the pool waits. */
-function statements(runner: pg.Pool | pg.PoolClient, answeredInMs?: number): Query {
+function statements({ pool, prepares }: Connections, client?: pg.PoolClient, answeredInMs?: number): Query {
+  const runner = client ?? pool;
   const wait = answeredInMs === undefined ? {} : { query_timeout: answeredInMs };
   const run = (text: string, values: readonly unknown[] = []) =>
-    runner.query({ name: statementName(text), text, values: values as unknown[], ...wait });
+    runner.query({ name: prepares ? statementName(text) : undefined, text, values: values as unknown[], ...wait });
   return {
     async query<Row>(text: string, values?: readonly unknown[]) {
       return (await run(text, values)).rows as Row[];
@@ -266,17 +291,17 @@ async function tableOf(client: pg.PoolClient, text: string, answeredInMs?: numbe
 }
 
 async function inTransaction<T>(
-  pool: pg.Pool,
-  begin: string,
+  connections: Connections,
+  settings: Setting[],
   work: (tx: Tx) => Promise<T>,
   answeredInMs?: number,
 ): Promise<T> {
-  const client = await pool.connect();
+  const client = await connections.pool.connect();
   let broken: Error | undefined;
   try {
-    await client.query(begin);
+    await client.query(beginWith([...connections.settings, ...settings]));
     const table = (text: string) => tableOf(client, text, answeredInMs);
-    const result = await work({ ...statements(client, answeredInMs), table } as Tx);
+    const result = await work({ ...statements(connections, client, answeredInMs), table } as Tx);
     await client.query("commit");
     return result;
   } catch (error) {

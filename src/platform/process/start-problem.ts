@@ -31,7 +31,9 @@ export function explainStart(config: Config, error: unknown): unknown {
     const { why, remedy } = databaseTrouble(failure);
     const where = databaseHost(config.database_url);
     const text = remedy === null ? why : `${why}. ${remedy}`;
-    return new Error(`the database at ${where} (DATABASE_URL) cannot be used: ${text}`, { cause: error });
+    const { database_pooler_url: pooler } = config;
+    const or = pooler ? `, or its pooler at ${databaseHost(pooler)} (POSTERN_DATABASE_POOLER),` : "";
+    return new Error(`the database at ${where} (DATABASE_URL)${or} cannot be used: ${text}`, { cause: error });
   }
   return error;
 }
