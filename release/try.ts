@@ -30,7 +30,9 @@ export type Tried =
       seconds_to_start: number;
       /** From the start to the mail at the receiving server, signed. */
       seconds_to_mail: number;
-      /** The same from the beginning of the installation, where that is measured. */
+      /** From `postern setup` to the mail at the operator's server, signed, where that is measured. */
+      seconds_from_setup_to_mail?: number;
+      /** The same from the beginning of the installation. */
       seconds_from_install_to_mail?: number;
     }
   /** Of what cannot be started here: what checked it. */

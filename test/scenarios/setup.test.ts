@@ -17,6 +17,7 @@ import { nodeStyleResolver } from "../support/node-resolver.ts";
 import { noPebble, type Pebble, startPebble } from "../support/pebble.ts";
 import { type SmtpSink, startSmtpSink } from "../support/smtp-sink.ts";
 import { until } from "../support/until.ts";
+import { publishZone } from "../support/zone-file.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts");
 const HOST = "mail.example.eu";
@@ -94,18 +95,6 @@ function resolver() {
   return createResolver({ ...options, now: () => performance.now() });
 }
 
-/** Publishes the zone file, as an operator does. */
-function publish(text: string): void {
-  for (const line of text.split("\n")) {
-    const [, name = "", type = "", value = ""] = /^(\S+)\. \d+ IN (A|AAAA|MX|TXT) (.+)$/.exec(line) ?? [];
-    if (type === "") continue;
-    const text = value.replace(/^"|"$/g, "").replaceAll('" "', "").replaceAll("\\", "");
-    const [preference, exchange = ""] = value.split(" ");
-    const record = type === "MX" ? { exchange: exchange.replace(/\.$/, ""), preference: Number(preference) } : text;
-    dns.set(name, type, [record]);
-  }
-}
-
 describe("postern setup", { skip }, () => {
   it("refuses to begin without a host name, or with a database that cannot be used, and says what to do", async () => {
     const without = await run(["setup", "--yes", "--json"]);
@@ -140,7 +129,7 @@ describe("postern setup", { skip }, () => {
     const zone = await until("the zone file is there", () => existsSync(join(data, "zone.txt")), 240_000).then(() =>
       readFileSync(join(data, "zone.txt"), "utf8"),
     );
-    publish(zone);
+    publishZone(dns, zone);
     dns.set("127.0.0.1", "PTR", [HOST]);
     const result = await first;
     const { machine: _machine, doctor: _doctor, ...made } = statuses(result);
