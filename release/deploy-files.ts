@@ -115,13 +115,13 @@ export async function tryChart(file: string): Promise<Tried> {
     if (!made.includes(wanted)) throw new Error(`helm template makes no ${wanted}, but ${made.join(", ")}`);
   }
   for (const [what, why, settings] of REFUSED) {
-    let told = "";
+    let said = "";
     try {
       render(file, settings);
     } catch (error) {
-      told = String((error as { stderr?: Buffer }).stderr);
+      said = String((error as { stderr?: Buffer }).stderr);
     }
-    if (!why.test(told)) throw new Error(`the chart does not refuse ${what}: ${told}`);
+    if (!why.test(said)) throw new Error(`the chart does not refuse ${what}: ${said}`);
   }
   return { checked: "helm lint, helm template" };
 }

@@ -55,8 +55,10 @@ export function layOutPackage(folder: string): void {
 
 /** `postern-<version>.tgz` in `out`, from a tree that layOutPackage made: npm gives every file the same time and owner. */
 export function packPackage(folder: string, out: string): string {
-  const told = execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", out], { cwd: folder });
-  const [{ filename }] = JSON.parse(told.toString()) as [{ filename: string }];
+  const printed = execFileSync("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", out], {
+    cwd: folder,
+  });
+  const [{ filename }] = JSON.parse(printed.toString()) as [{ filename: string }];
   return join(out, filename);
 }
 

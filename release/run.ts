@@ -119,8 +119,10 @@ function digestsOfClone(folder: string, names: string[]): Record<string, string 
   execFileSync("git", ["clone", "-q", ROOT, folder]);
   execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: folder, stdio: "ignore" });
   const options = ["--json", "--untried", "--out", join(folder, "out")];
-  const told = execFileSync(process.execPath, [join(folder, "release/run.ts"), ...names, ...options], { cwd: folder });
-  const { artefacts } = JSON.parse(told.toString()) as { artefacts: Line[] };
+  const printed = execFileSync(process.execPath, [join(folder, "release/run.ts"), ...names, ...options], {
+    cwd: folder,
+  });
+  const { artefacts } = JSON.parse(printed.toString()) as { artefacts: Line[] };
   return Object.fromEntries(artefacts.map(({ name, sha256 }) => [name, sha256]));
 }
 

@@ -310,7 +310,7 @@ describe("the doctor and the outside world", () => {
     assert.deepEqual(named(silent, "PTR"), []);
   });
 
-  it("calls nobody's mail server unless told to", async () => {
+  it("calls nobody's mail server unless asked to", async () => {
     assert.equal(only(await look(), "port 25").status, "skipped");
     const server = createServer((socket) => socket.end("220 mx.example ESMTP\r\n"));
     const place = await listening(server);

@@ -2,7 +2,7 @@
 import { PosternError } from "../node/src/postern.ts";
 import { CliError, STATUS } from "./exit.ts";
 
-export type Heard = { id: string; event: string; body: string };
+export type ReceivedEvent = { id: string; event: string; body: string };
 export type Source = { base_url: string; api_key: string; types: string[]; after: string | null; signal: AbortSignal };
 
 const AGAIN_MS = 1_000;
@@ -11,7 +11,7 @@ const AGAIN_MS = 1_000;
 export async function* readEvents(
   { base_url, api_key, types, after, signal }: Source,
   onLost: (why: string) => void,
-): AsyncGenerator<Heard> {
+): AsyncGenerator<ReceivedEvent> {
   let last = after;
   while (!signal.aborted) {
     try {
@@ -26,9 +26,9 @@ export async function* readEvents(
       });
       if (response.status >= 400 && response.status < 500 && response.status !== 429) throw await refusal(response);
       if (response.ok && response.body) {
-        for await (const heard of parse(response.body)) {
-          last = heard.id;
-          yield heard;
+        for await (const received of parse(response.body)) {
+          last = received.id;
+          yield received;
         }
       } else onLost(`the server answered ${response.status}`);
     } catch (error) {
@@ -47,7 +47,7 @@ async function refusal(response: Response): Promise<CliError> {
 }
 
 /** https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as Postern writes it: one line of data an event. */
-async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<Heard> {
+async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const piece of stream as unknown as AsyncIterable<Uint8Array>) {

@@ -17,7 +17,7 @@ export type Field = { name: string; type: Type; required: boolean; description: 
 export type Model = { name: string; description: string } & (
   | { kind: "object"; fields: readonly Field[] }
   | { kind: "alias"; type: Type }
-  /** One of several models, told apart by the value of `property`. */
+  /** One of several models, distinguished by the value of `property`. */
   | { kind: "variants"; property: string; variants: readonly { value: string; model: string }[] }
 );
 

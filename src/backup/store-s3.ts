@@ -30,20 +30,20 @@ export function s3Target(name: string, access: Omit<S3Options, "bucket"> | null,
   }
   const s3 = openS3({ ...access, bucket }, LIMITS);
   const refuseTaken = async (): Promise<void> => {
-    if (await told(name, () => repeated(() => s3.objectExists(key)))) throw taken(name);
+    if (await explained(name, () => repeated(() => s3.objectExists(key)))) throw taken(name);
   };
   return {
     name,
     refuseTaken,
     async store(bytes, hash) {
-      const upload = await told(name, () => s3.getMultipartUploadId(key)).catch((error) => {
+      const upload = await explained(name, () => s3.getMultipartUploadId(key)).catch((error) => {
         bytes.destroy();
         throw error;
       });
       try {
         const { parts, written } = await sendParts({ s3, key, upload, name, partBytes }, bytes, hash);
         await refuseTaken();
-        await told(name, () => complete(s3, key, upload, parts));
+        await explained(name, () => complete(s3, key, upload, parts));
         return written;
       } catch (error) {
         await s3.abortMultipartUpload(key, upload).catch(() => undefined);
@@ -87,7 +87,7 @@ async function sendParts(to: Upload, bytes: Readable, hash: Hash): Promise<{ par
 /** s3mini signs no payload: with the digest the store refuses bytes that changed on the way. */
 async function sendPart({ s3, key, upload, name }: Upload, part: Buffer, number: number): Promise<UploadPart> {
   const digest = { "content-md5": createHash("md5").update(part).digest("base64") };
-  return await told(name, () => repeated(() => s3.uploadPart(key, upload, part, number, {}, undefined, digest)));
+  return await explained(name, () => repeated(() => s3.uploadPart(key, upload, part, number, {}, undefined, digest)));
 }
 
 /** A store may answer 200 and then say that it failed. */
@@ -100,7 +100,7 @@ async function* pieces(s3: S3mini, key: string, name: string, pieceBytes: number
   let etag: string | null = null;
   let size = Number.POSITIVE_INFINITY;
   for (let at = 0; at < size; at += pieceBytes) {
-    const got = await told(name, () => repeated(() => readPiece(s3, key, at, at + pieceBytes)));
+    const got = await explained(name, () => repeated(() => readPiece(s3, key, at, at + pieceBytes)));
     if (etag !== null && got.etag !== etag) throw new StoreFailed(`${name} was replaced while it was read`);
     etag = got.etag;
     size = got.size;
@@ -120,7 +120,7 @@ async function readPiece(s3: S3mini, key: string, from: number, to: number) {
 }
 
 /** What the store did wrong, in one sentence that names the object. */
-async function told<T>(name: string, work: () => Promise<T>): Promise<T> {
+async function explained<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {

@@ -35,7 +35,7 @@ export function asQuery(client: pg.Client): Query {
   };
 }
 
-/** Every table of ours but the list of migrations, partitions within their parents, those first that others refer to. */
+/** Every table of Postern but the list of migrations, partitions within their parents, those first that others refer to. */
 export async function tablesOf(client: pg.Client): Promise<Table[]> {
   const { rows } = await client.query<Table>(
     `select c.relname::text as name, array_agg(a.attname::text order by a.attnum) as columns

@@ -84,7 +84,7 @@ async function setupCommand(options: Options): Promise<void> {
     wait_ms: options.wait ? minutes(options.waitMinutes) * MINUTE_MS : 0,
     is_terminal: !isQuiet && process.stdout.isTTY,
     prepare: becomeOwner,
-    // What goes wrong is told by the steps.
+    // The steps say what goes wrong.
     log: () => createLog({ level: "fatal", role: "postern" }),
     tell: {
       step: isQuiet ? () => undefined : (step) => console.log(printLine(step, COLUMNS)),

@@ -40,8 +40,8 @@ async function checkList(list: BlockList, resolver: Pick<Resolver, "a">): Promis
 }
 
 async function checkRspamd(url: string, host: string): Promise<Check> {
-  const told = { ip: "127.0.0.1", helo: host, from: "", recipients: [`postmaster@${host}`], host };
-  const answer = await rspamdAt(url)(told, MAIL, ANSWER_MS);
+  const session = { ip: "127.0.0.1", helo: host, from: "", recipients: [`postmaster@${host}`], host };
+  const answer = await rspamdAt(url)(session, MAIL, ANSWER_MS);
   if (answer.kind === "judged" || answer.kind === "later") return ok(RSPAMD, `rspamd at ${url} judges mail.`);
   const why = answer.kind === "refused" ? `it answers ${answer.status}` : answer.reason;
   return problem(

@@ -39,7 +39,7 @@ type InConfig = Pick<FoundConfig, "mx" | "mx_host" | "internal" | "testing">;
 /** Calls port 25 of each address of our MX, while a Postern runs here. */
 export async function checkWayIn(config: InConfig, resolver: Pick<Resolver, "a" | "aaaa">): Promise<Check[]> {
   const { mx, mx_host, internal, testing } = config;
-  // Told by the check of the MX.
+  // The check of the MX says it.
   if (isLocal(mx.host) && testing.outbound_port === null) return [];
   const answers = await Promise.all([resolver.a(mx_host), resolver.aaaa(mx_host)]);
   const addresses = answers.flatMap((answer) => (answer.kind === "found" ? answer.records : []));

@@ -136,7 +136,7 @@ async function operatorsServer(notices: string | null, read: () => FoundConfig):
     const address = first ? await resolver.a(first.exchange) : null;
     return address?.kind === "found" ? (address.records[0] ?? null) : null;
   } catch {
-    return null; // the settings cannot be read: that is told by the checks
+    return null; // the settings cannot be read: the checks say so
   }
 }
 

@@ -172,7 +172,7 @@ function mountIsps(api: Api, world: World): void {
   const Isp = Extended("IspStats", Figures, {
     isp: Type.String({
       description:
-        "Told by the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other: " +
+        "By the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other: " +
         "none of these, or none was asked (suppressed, no such domain)",
     }),
     top_bounce_reasons: Type.Array(Reason, { description: "The five most frequent" }),

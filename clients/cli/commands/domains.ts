@@ -60,15 +60,15 @@ async function waitVerified(session: Session, id: string, minutes: number) {
   if (!Number.isFinite(minutes) || minutes < 0) throw new CliError("--timeout takes minutes");
   const client = session.client();
   const until = Date.now() + minutes * 60_000;
-  let told = "";
+  let shown = "";
   for (;;) {
     const checked = await client.domains.verify(id, { signal });
     const { records } = await client.domains.dns(id, { signal });
     const lacking = records.filter(({ required, status }) => required && status !== "ok");
     const says = lacking.map(({ purpose, status }) => `${purpose} ${status}`).join(", ");
     if (checked.verified || Date.now() >= until) return checked;
-    if (says !== told) out.say(`waiting: ${says}`);
-    told = says;
+    if (says !== shown) out.say(`waiting: ${says}`);
+    shown = says;
     await pause(CHECK_EVERY_S * 1_000, signal);
   }
 }

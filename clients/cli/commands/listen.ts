@@ -4,7 +4,7 @@ import { createHmac, randomBytes, randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { SIGNATURE_HEADER, sign } from "../../node/src/postern.ts";
-import { type Heard, readEvents } from "../events.ts";
+import { type ReceivedEvent, readEvents } from "../events.ts";
 import { CliError, STATUS } from "../exit.ts";
 import { printable } from "../output.ts";
 import { acting, readNamed, type Session, type Surroundings, withGlobals } from "../session.ts";
@@ -51,16 +51,16 @@ async function listen(session: Session, target: string | undefined, options: Lis
     url ? `Ready: events go to ${url} (r and Enter sends the last one again, Ctrl-C ends)` : "Ready (Ctrl-C ends)",
   );
   const source = { base_url, api_key, types: typesOf(options.events), after: options.after ?? null, signal };
-  let last: Heard | null = null;
-  const pass = async (heard: Heard): Promise<void> => {
-    const answer = url === null ? null : await forward(url, heard, secret);
-    if (out.isJson) out.data({ ...heard, body: JSON.parse(heard.body), forwarded: answer });
-    else out.line(`${lineOf(session, heard)}${answer === null ? "" : `  → ${outcomeOf(session, answer)}`}`);
+  let last: ReceivedEvent | null = null;
+  const pass = async (received: ReceivedEvent): Promise<void> => {
+    const answer = url === null ? null : await forward(url, received, secret);
+    if (out.isJson) out.data({ ...received, body: JSON.parse(received.body), forwarded: answer });
+    else out.line(`${lineOf(session, received)}${answer === null ? "" : `  → ${outcomeOf(session, answer)}`}`);
   };
   using _words = onWord(session, "r", () => (last && url !== null ? pass(last) : null));
-  for await (const heard of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
-    last = heard;
-    await pass(heard);
+  for await (const received of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+    last = received;
+    await pass(received);
   }
 }
 
@@ -77,7 +77,7 @@ function onWord({ out, stdin }: Session, word: string, act: () => Promise<void> 
 type Answer = { status: number | null; ms: number; error: string | null };
 
 /** Byte for byte what a webhook gets, with its headers. */
-async function forward(url: string, { id, event, body }: Heard, secret: string): Promise<Answer> {
+async function forward(url: string, { id, event, body }: ReceivedEvent, secret: string): Promise<Answer> {
   const started = performance.now();
   const ms = () => Math.round(performance.now() - started);
   try {
@@ -143,7 +143,7 @@ type Shown = {
   diag_message?: string | null;
 };
 
-function lineOf({ out }: Session, { event, body }: Heard): string {
+function lineOf({ out }: Session, { event, body }: ReceivedEvent): string {
   const shown = JSON.parse(body) as Shown;
   const style =
     event === "email.delivered" || event === "email.received" ? "green" : event === "email.deferred" ? "yellow" : "red";
@@ -160,11 +160,11 @@ async function tail(session: Session, { events, failed, to }: TailOptions): Prom
   await session.client().me.get();
   out.say("Watching (Ctrl-C ends)");
   const source = { base_url, api_key, types: failed ? FAILED : typesOf(events), after: null, signal };
-  for await (const heard of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
-    const shown = JSON.parse(heard.body) as Shown;
+  for await (const received of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+    const shown = JSON.parse(received.body) as Shown;
     if (to !== undefined && !(shown.recipient ?? shown.to ?? "").toLowerCase().includes(to.toLowerCase())) continue;
     if (out.isJson) out.data(shown);
-    else out.line(lineOf(session, heard));
+    else out.line(lineOf(session, received));
   }
 }
 

@@ -200,7 +200,7 @@ function valuesOf(text: string): unknown {
   }
 }
 
-/** Until the person wants out. A mistake in a file is told, and the next change is looked at as well. */
+/** Until the person wants out. A mistake in a file is shown, and the next change is looked at as well. */
 async function again(session: Session, folder: string, render: () => Promise<void>): Promise<void> {
   const { out, signal } = session;
   out.say("Waiting for changes; Ctrl-C ends it.");

@@ -22,7 +22,7 @@ export type Route =
     }
   /**
    * Permanent: a null MX, or no server on the public internet. Whether a name is not there or leads inside is nobody's to
-   * learn: an MX record may name any host of ours.
+   * learn: an MX record may name any of our hosts.
    */
   | { kind: "none"; reason: "null_mx" | "absent"; detail: string }
   /** Temporary: DNS did not answer. */

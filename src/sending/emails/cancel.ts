@@ -47,7 +47,7 @@ async function cancelOnce(world: CancelWorld, orgId: string, id: string): Promis
   });
 }
 
-/** Put off without an attempt (its domain's warming, a domain that was switched off) is open as well. */
+/** Deferred without an attempt (its domain's warming, a domain that was switched off) is open as well. */
 function isOpen({ status, attempts }: queries.RecipientRow): boolean {
   return status === "queued" || status === "scheduled" || (status === "deferred" && attempts === 0);
 }
