@@ -38,6 +38,8 @@ export function statusOf(error: unknown): number {
 /** What went wrong, in sentences. Never the key. */
 export function sentenceOf(error: unknown): string {
   if (!(error instanceof ApiError)) return (error as Error).message;
+  if (error.code === "" && typeof error.body === "string")
+    return `${error.message}, and not as a Postern answers: is the address right (--base-url, POSTERN_BASE_URL)?`;
   const more = [error.field ? `field: ${error.field}` : "", error.request_id ? `request ${error.request_id}` : ""];
   const details = more.filter((text) => text !== "").join(", ");
   return details === "" ? error.message : `${error.message} (${details})`;

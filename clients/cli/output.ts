@@ -41,7 +41,7 @@ export function openOutput(
     line: (text) => void stdout.write(`${text}\n`),
     say: (text) => void (quiet || stderr.write(`${text}\n`)),
     paint: (style, text) => (isColoured ? `\x1b[${CODES[style][0]}m${text}\x1b[${CODES[style][1]}m` : text),
-    width: stdout.columns ?? WIDTH,
+    width: stdout.columns || WIDTH,
   };
 }
 
@@ -54,13 +54,13 @@ const FIRST = [
   "domain",
   "name",
   "slug",
-  "subject",
-  "from",
-  "to",
-  "recipient",
   "status",
   "state",
   "event",
+  "to",
+  "recipient",
+  "subject",
+  "from",
   "reason",
   "webhook_url",
   "type",
@@ -93,7 +93,7 @@ function columnsOf(rows: readonly Row[]): string[] {
   const names = new Set(rows.flatMap((row) => Object.keys(row)));
   const isPlain = (name: string): boolean =>
     rows.every((row) => row[name] === null || typeof row[name] !== "object" || isShortList(row[name])) &&
-    rows.some((row) => row[name] !== null && row[name] !== undefined);
+    rows.some((row) => row[name] !== null && row[name] !== undefined && String(row[name]) !== "");
   const plain = [...names].filter(isPlain);
   const placed = (list: string[]): string[] => list.filter((name) => plain.includes(name));
   const others = plain.filter((name) => !FIRST.includes(name) && !LAST.includes(name));

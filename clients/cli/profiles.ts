@@ -39,12 +39,21 @@ export function writeProfiles(env: Env, profiles: Profiles): void {
   renameSync(next, file);
 }
 
+/** An address that nothing can be asked at is a mistake of the command line. */
+export function refuseAddress(url: string): void {
+  if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(url) || !URL.canParse(url))
+    throw new CliError(
+      `'${url}' is no address of a Postern: it begins with https:// or http:// (--base-url, POSTERN_BASE_URL)`,
+    );
+}
+
 export type Asked = { profile?: string; apiKey?: string; baseUrl?: string };
 
 /** From the command line, then the environment, then the profile. */
 export function chooseAccess(asked: Asked, env: Env): Profile & { from: string } {
   const key = asked.apiKey ?? env.POSTERN_API_KEY;
   const url = asked.baseUrl ?? env.POSTERN_BASE_URL;
+  if (url) refuseAddress(url);
   if (asked.profile === undefined && key && url) return { api_key: key, base_url: url, from: "the environment" };
   const { current, profiles } = readProfiles(env);
   const name = asked.profile ?? env.POSTERN_PROFILE ?? current;
@@ -53,7 +62,7 @@ export function chooseAccess(asked: Asked, env: Env): Profile & { from: string }
     const known = Object.keys(profiles).join(", ") || "none";
     throw new CliError(
       `there is no profile '${name}' (there are: ${known}); make it with: postern login --profile ${name}`,
-      STATUS.not_allowed,
+      STATUS.not_found,
     );
   }
   const access = { api_key: key ?? profile?.api_key, base_url: url ?? profile?.base_url };
@@ -63,5 +72,6 @@ export function chooseAccess(asked: Asked, env: Env): Profile & { from: string }
       STATUS.not_allowed,
     );
   }
+  refuseAddress(access.base_url);
   return { api_key: access.api_key, base_url: access.base_url, from: `profile ${name}` };
 }

@@ -29,7 +29,7 @@ type Globals = Asked & { json?: boolean; quiet?: boolean; color?: boolean };
 export function withGlobals(command: Command): Command {
   return command
     .helpGroup("Over the API:")
-    .option("--profile <name>", "who to be; without it the one that 'postern use' chose")
+    .option("--profile <name>", "the profile to use; without it the one that 'postern use' chose")
     .option("--base-url <url>", "where Postern is; goes before the profile")
     .option("--json", "JSON, also on a terminal")
     .option("--quiet", "no words beside the data");

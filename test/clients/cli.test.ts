@@ -89,7 +89,7 @@ test("login checks the key and keeps it in a file that only its owner reads; use
   const shown = await run(["whoami"], { key: null, tty: true });
   assert.match(shown.out, /environment.*live/);
   assert.ok(!`${shown.out}${shown.err}`.includes(api.live_key), "the key is never shown");
-  assert.equal((await run(["whoami", "--profile", "nobody"], { key: null })).status, 3);
+  assert.equal((await run(["whoami", "--profile", "nobody"], { key: null })).status, 4);
   await run(["logout", "--profile", "live"], { key: null });
   assert.equal((await run(["whoami"], { key: null })).json.environment, "test");
 });
@@ -193,6 +193,7 @@ test("domains add --wait ends when the records are there; dns is a zone file", a
   });
   publish(dns, records);
   const { status, json, err } = await waiting;
+  assert.match(err, /_postern\.cli\.example\. \d+ IN TXT/, "the records to publish are named while it waits");
   assert.deepEqual([status, json?.domain.verified], [0, true], err);
   const zone = await run(["domains", "dns", "cli.example", "--format", "bind"]);
   assert.match(zone.out, /^_postern\.cli\.example\. \d+ IN TXT "postern-verify=/m);
@@ -267,6 +268,7 @@ test("why of a domain names what holds its mail: warming, quota, records", async
     ask: (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: live_key }),
   };
   const domain = await addVerifiedDomain(asking, dns, "young.example", { warm: false });
+  clock.move(2_000); // its plan has 10 requests a second
   await api.ask(
     "POST",
     `/v1/domains/${domain.id}/warming/pause`,
@@ -277,6 +279,7 @@ test("why of a domain names what holds its mail: warming, quota, records", async
   const text = await why("young.example", live_key);
   assert.match(text, /paused: a campaign went wrong.*warming resume/s);
   assert.match(text, /quota is used up: 0 of 0/);
+  clock.move(2_000);
   await api.ask("POST", "/v1/domains", { domain: "new.example", type: "outbound" }, { key: live_key });
   assert.match(await why("new.example", live_key), /not verified.*domains dns new\.example/s);
   const { id } = await addVerifiedDomain(asking, dns, "fading.example");
@@ -354,4 +357,57 @@ test("the program itself: a pipe gets JSON, and each shell its completions", asy
   assert.equal((await words("nonsense")).status, 2);
   for (const shell of ["bash", "zsh", "fish"]) assert.match((await run(["completion", shell])).out, /templates/);
   assert.equal((await run(["completion", "cmd"])).status, 2);
+});
+
+test("what is wrong with a command line is said before anything is asked of the server", async () => {
+  const closed = "http://127.0.0.1:9";
+  for (const [words, status, sentence] of [
+    [["whoami", "--base-url", "127.0.0.1:8080"], 2, /'127\.0\.0\.1:8080' is no address of a Postern.*--base-url/],
+    [["whoami", "--profile", "nobody"], 4, /there is no profile 'nobody'/],
+    [["send", "--from", "a@b.example", "--to", "c@d.example", "--attach", "/nope.pdf"], 2, /--attach: \/nope\.pdf/],
+    [["domains", "dns", "sender.example", "--format", "xml"], 2, /--format is table, bind, json, not 'xml'/],
+    [["listen", "3000", "--events", "email.foo"], 2, /there is no event 'email\.foo'/],
+    [["listen", "3000", "--secret", "short"], 2, /--secret takes a signing secret/],
+    [["templates", "preview", "templates/nope"], 2, /templates\/nope is no folder of a template/],
+  ] as [string[], number, RegExp][]) {
+    const { err, status: ended } = await run(words, { env: { POSTERN_BASE_URL: closed } });
+    assert.equal(ended, status, `${words.join(" ")}: ${err}`);
+    assert.match(err, sentence);
+    assert.doesNotMatch(err, /Signing secret|Ready/);
+  }
+});
+
+test("another web server is not taken for a Postern", async () => {
+  const server = createServer((_request, response) => response.writeHead(404).end("<h1>Not here</h1>"));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { err } = await run(["whoami", "--base-url", `http://127.0.0.1:${(server.address() as AddressInfo).port}`]);
+  server.close();
+  assert.match(err, /not as a Postern answers: is the address right/);
+});
+
+test("trigger fails where the mail is refused", async () => {
+  const file = join(folder, "refused.eml");
+  writeFileSync(file, "From: a@b.example\r\nTo: x@nowhere.example\r\n\r\nHello\r\n");
+  const { err, status } = await run(["trigger", "email.received", "--file", file, "--to", "x@nowhere.example"]);
+  assert.equal(status, 1);
+  assert.match(err, /the mail was refused: x@nowhere\.example 55\d /);
+});
+
+test("why says that an address is suppressed only where it is", async () => {
+  const id = await send("bounced+a@simulator.postern.test");
+  const simulated = await until("the simulator has bounced it", async () => {
+    const { out } = await run(["why", id], { tty: true });
+    return out.includes("bounced") ? out : null;
+  });
+  assert.doesNotMatch(simulated, /suppressed/);
+  const { out } = await run(["why", "unknown@recipient.example"], { tty: true });
+  assert.match(out, /suppressed until you remove it: postern suppressions remove unknown@recipient\.example/);
+});
+
+test("lists show the status first, also where the terminal says no width", async () => {
+  await send("anna@recipient.example");
+  for (const columns of [80, 0]) {
+    const { out } = await run(["emails", "list", "--limit", "1"], { tty: true, columns });
+    assert.match(out, /^id +status +to/, `${columns} columns`);
+  }
 });

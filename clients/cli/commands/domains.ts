@@ -8,6 +8,7 @@ import { groupOf } from "./resources.ts";
 
 const CHECK_EVERY_S = 10;
 const WAIT_MINUTES = 30;
+const FORMATS = ["table", "bind", "json"];
 
 type AddOptions = { type?: string; wait?: boolean; timeout?: string; format?: string; warmed?: boolean };
 
@@ -32,6 +33,7 @@ export function addDomains(program: Command, around: Surroundings): void {
 }
 
 async function add(session: Session, name: string, options: AddOptions): Promise<void> {
+  refuseFormat(options.format ?? "table");
   const { out } = session;
   const client = session.client();
   const asked = { domain: name, type: options.type ?? "outbound", ...(options.warmed ? { warming: "warmed" } : {}) };
@@ -45,6 +47,8 @@ async function add(session: Session, name: string, options: AddOptions): Promise
     if (out.isJson) return void out.data({ domain, records });
     return void out.say(`\nThen: postern domains verify ${domain.domain}`);
   }
+  // The one JSON document comes at the end; what has to be published is needed before.
+  if (out.isJson) out.say(`Publish these records:\n${zoneOf(domain.domain, records)}`);
   const verified = await waitVerified(session, domain.id, Number(options.timeout ?? WAIT_MINUTES));
   if (out.isJson) out.data({ domain: verified, records: (await client.domains.dns(domain.id)).records });
   else if (verified.verified) out.line(`${out.paint("green", "verified")}  ${domain.domain}`);
@@ -88,16 +92,20 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-async function dns(session: Session, name: string, { format }: { format?: string }): Promise<void> {
+async function dns(session: Session, name: string, { format = "table" }: { format?: string }): Promise<void> {
+  refuseFormat(format);
   const { domain, records } = await session.client().domains.dns(name);
   if (session.out.isJson && format !== "bind") return session.out.data({ domain, records });
   showRecords(session, domain, records, format);
 }
 
+function refuseFormat(format: string): void {
+  if (!FORMATS.includes(format)) throw new CliError(`--format is ${FORMATS.join(", ")}, not '${format}'`);
+}
+
 function showRecords({ out }: Session, domain: string, records: readonly DnsRecord[], format = "table"): void {
   if (format === "json") return void out.data({ domain, records });
   if (format === "bind") return void out.line(zoneOf(domain, records));
-  if (format !== "table") throw new CliError("--format is table, bind or json");
   out.line(
     tableOf(
       records.map(({ status, type, name, required }) => ({ name, type, status, required })),

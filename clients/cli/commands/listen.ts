@@ -43,14 +43,16 @@ async function listen(session: Session, target: string | undefined, options: Lis
   const { out, signal } = session;
   const { api_key, base_url } = session.access();
   const url = target === undefined ? null : urlOf(target);
+  const types = typesOf(options.events);
+  if (options.secret !== undefined && !/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(options.secret))
+    throw new CliError("--secret takes a signing secret: whsec_ and at least 32 characters of base64");
   const secret = options.secret ?? `whsec_${randomBytes(33).toString("base64")}`;
   await session.client().me.get();
   if (options.printSecret) out.line(secret);
   else if (url) out.say(`Signing secret of this run: ${secret}`);
-  out.say(
-    url ? `Ready: events go to ${url} (r and Enter sends the last one again, Ctrl-C ends)` : "Ready (Ctrl-C ends)",
-  );
-  const source = { base_url, api_key, types: typesOf(options.events), after: options.after ?? null, signal };
+  const again = session.stdin.isTTY === true ? "r and Enter sends the last one again, " : "";
+  out.say(url ? `Ready: events go to ${url} (${again}Ctrl-C ends)` : "Ready (Ctrl-C ends)");
+  const source = { base_url, api_key, types, after: options.after ?? null, signal };
   let last: ReceivedEvent | null = null;
   const pass = async (received: ReceivedEvent): Promise<void> => {
     const answer = url === null ? null : await forward(url, received, secret);
@@ -180,11 +182,11 @@ async function trigger(session: Session, event: string, { webhook, file, to }: T
       to: [to],
       raw_base64: readNamed(file, "--file").toString("base64"),
     } as never);
-    return out.isJson
-      ? out.data(answer)
-      : out.line(
-          `${out.paint(answer.accepted ? "green" : "red", answer.accepted ? "received" : "refused")}  ${answer.results.map((one) => `${one.recipient} ${one.smtp_code} ${one.message}`).join("; ")}`,
-        );
+    const said = answer.results.map((one) => `${one.recipient} ${one.smtp_code} ${one.message}`).join("; ");
+    if (out.isJson) out.data(answer);
+    else if (answer.accepted) out.line(`${out.paint("green", "received")}  ${said}`);
+    if (!answer.accepted) throw new CliError(`the mail was refused: ${said}`, STATUS.failed);
+    return;
   }
   const id = webhook ?? (await onlyWebhook(session));
   const delivery = await client.webhooks.test(id, { event: type } as never);

@@ -5,7 +5,7 @@ import { Postern } from "../../node/src/postern.ts";
 import { openInBrowser } from "../browser.ts";
 import { CliError, STATUS } from "../exit.ts";
 import { recordOf } from "../output.ts";
-import { profilesFile, readProfiles, writeProfiles } from "../profiles.ts";
+import { profilesFile, readProfiles, refuseAddress, writeProfiles } from "../profiles.ts";
 import { acting, readInput, type Session, type Surroundings, withGlobals } from "../session.ts";
 
 type LoginOptions = { profile?: string; baseUrl?: string; keyStdin?: boolean };
@@ -35,6 +35,7 @@ async function login(session: Session, { profile = "default", baseUrl, keyStdin 
     env.POSTERN_BASE_URL ??
     (keyStdin ? undefined : await ask(session, "Where is your Postern (https://…)? "));
   if (!base_url) throw new CliError("say where your Postern is: --base-url https://…, or POSTERN_BASE_URL");
+  refuseAddress(base_url);
   const api_key = (
     keyStdin ? (await readInput(session)).toString() : (env.POSTERN_API_KEY ?? (await ask(session, "API key: ", true)))
   ).trim();
@@ -44,7 +45,7 @@ async function login(session: Session, { profile = "default", baseUrl, keyStdin 
   writeProfiles(env, { ...profiles, current: profile });
   if (out.isJson) return void out.data({ profile, base_url, ...me });
   out.line(`Logged in to ${base_url} as ${me.organization.name}, with the ${me.environment} key "${me.key.name}".`);
-  out.say(`The key is kept as profile "${profile}" in ${profilesFile(env)}.`);
+  out.say(`The key is kept as profile "${profile}" in ${profilesFile(env)}. Commands are run as "${profile}" now.`);
 }
 
 /** A line from the terminal; a secret is not shown. */

@@ -89,13 +89,18 @@ async function requestOf(session: Session, options: SendOptions): Promise<Record
     headers: options.header && pairsOf(options.header, ":", "--header"),
     tags: options.tag,
     scheduled_at: options.at,
-    attachments: options.attach && (await Promise.all(options.attach.map((path) => attachmentFromFile(path)))),
+    attachments: options.attach && (await Promise.all(options.attach.map(attached))),
   };
   const named = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const request = { ...base, ...named };
   const lacking = ["from", "to"].filter((name) => (request as Record<string, unknown>)[name] === undefined);
   if (lacking.length > 0) throw new CliError(`missing: ${lacking.map((name) => `--${name}`).join(", ")}`);
   return request;
+}
+
+async function attached(path: string) {
+  readNamed(path, "--attach");
+  return await attachmentFromFile(path);
 }
 
 function parseRequest(text: string): Record<string, unknown> {

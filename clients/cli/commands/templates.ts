@@ -113,9 +113,11 @@ async function push(
     const { variables, ...fields } = local.fields;
     const known = there && fieldsOf(slug, filesOf(there)).variables;
     const body = isDeepStrictEqual(known, variables) ? fields : { ...fields, variables };
-    const pushed = there
-      ? await templates.update(there.id, body as never)
-      : await templates.create({ ...body, slug } as never);
+    const pushing = there ? templates.update(there.id, body as never) : templates.create({ ...body, slug } as never);
+    const pushed = await pushing.catch((error: unknown) => {
+      out.say(`${slug} was not pushed:`);
+      throw error;
+    });
     done.push({ slug, version: pushed.version });
   }
   if (out.isJson) return void out.data({ pushed: done, same: locals.length - changes.length });
@@ -148,6 +150,8 @@ type PreviewOptions = { variables?: string; out?: string; open?: boolean; watch?
 async function preview(session: Session, what: string, options: PreviewOptions): Promise<void> {
   const { out } = session;
   const isFolder = isTemplate(what);
+  if (!isFolder && /[/\\]/.test(what))
+    throw new CliError(`${what} is no folder of a template: it takes ${join(what, "template.json")}`);
   if (options.watch && !isFolder) throw new CliError(`--watch takes the folder of a template, and ${what} is not one`);
   const slug = isFolder ? basename(resolve(what)) : what;
   const file = resolve(options.out ?? join(mkdtempSync(join(tmpdir(), "postern-preview-")), `${basename(slug)}.html`));

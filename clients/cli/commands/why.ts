@@ -33,7 +33,7 @@ async function explainEmail(session: Session, id: string): Promise<void> {
     );
   });
   const { events } = await client.emails.events(email.id);
-  show(session, { email: headOf(email), reasons: reasonsOf(email, events) });
+  show(session, { email: headOf(email), reasons: await withSuppressions(session, reasonsOf(email, events)) });
 }
 
 async function explainAddress(session: Session, address: string): Promise<void> {
@@ -55,7 +55,21 @@ async function explainAddress(session: Session, address: string): Promise<void> 
       STATUS.not_found,
     );
   }
-  show(session, { address, reasons });
+  show(session, { address, reasons: await withSuppressions(session, reasons) });
+}
+
+/** A bounce or a complaint usually ends in the suppression list; the list is asked whether it did. */
+async function withSuppressions(session: Session, reasons: readonly Reason[]): Promise<Reason[]> {
+  const list = session.client().suppressions;
+  return await Promise.all(
+    reasons.map(async (reason) => {
+      const { recipient, next } = reason;
+      if (recipient === null || !/ (?:complained|bounced|failed)$/.test(` ${reason.state}`)) return reason;
+      const { suppressed } = await list.check({ email: recipient });
+      const remedy = `It is suppressed until you remove it: postern suppressions remove ${recipient}`;
+      return suppressed ? { ...reason, next: `${next} ${remedy}` } : reason;
+    }),
+  );
 }
 
 type Entry = { reason: string; source: string; created_at: string; scope_type: string };
@@ -206,7 +220,7 @@ function explain(email: Email, recipient: Recipient, last: EmailEvent | undefine
     case "complained":
       return {
         cause: "It arrived, and the recipient marked it as spam.",
-        next: "Send this person nothing more; the address is suppressed.",
+        next: "Send this person nothing more.",
       };
     case "suppressed":
       return {
@@ -272,10 +286,7 @@ const CAUSES: [RegExp, string, string][] = [
   ],
 ];
 const CLASSES: Record<string, [string, string]> = {
-  invalid_recipient: [
-    "The recipient's server says that the address does not exist.",
-    "Correct the address; it is suppressed until you remove it (postern suppressions).",
-  ],
+  invalid_recipient: ["The recipient's server says that the address does not exist.", "Correct the address."],
   mailbox_full: ["The recipient's mailbox is full.", "Try again in some days."],
   spam: [
     "The recipient's server took the mail for spam.",
