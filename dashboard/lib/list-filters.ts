@@ -43,6 +43,13 @@ export function readDeliveryFilters(search: Search): DeliveryFilters {
   return dense({ status, event: oneOf(search, "event", EVENTS), after: text(search, "after") });
 }
 
+export const ORGANIZATION_STATES = ["pending_review", "active", "suspended"] as const;
+export type OrganizationFilters = { state?: (typeof ORGANIZATION_STATES)[number]; query?: string };
+
+export function readOrganizationFilters(search: Search): OrganizationFilters {
+  return dense({ state: oneOf(search, "state", ORGANIZATION_STATES), query: text(search, "query") });
+}
+
 export type AuditFilters = { operation?: string; from_date?: string; to_date?: string; after?: string };
 
 export function readAuditFilters(search: Search): AuditFilters {

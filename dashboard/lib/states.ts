@@ -29,6 +29,10 @@ export function wordOf(state: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+export function toneOfOrganization(state: "pending_review" | "active" | "suspended"): Tone {
+  return ({ pending_review: "warn", active: "good", suspended: "bad" } as const)[state];
+}
+
 export function toneOfDomain(status: "pending" | "verified" | "degraded" | "failed"): Tone {
   return ({ pending: "idle", verified: "good", degraded: "warn", failed: "bad" } as const)[status];
 }

@@ -5,6 +5,7 @@ import { readAliasFilters, readInboundFilters, readOfDomain } from "../lib/inbou
 import {
   readAuditFilters,
   readDeliveryFilters,
+  readOrganizationFilters,
   readSuppressionFilters,
   readTemplateFilters,
   readTemplateView,
@@ -160,6 +161,12 @@ const simulate = createRoute({
   path: "/inbound/simulate",
   component: lazyRouteComponent(() => import("./inbound/simulate.tsx"), "Simulate"),
 });
+const organizations = createRoute({
+  getParentRoute: () => root,
+  path: "/operator/organizations",
+  validateSearch: readOrganizationFilters,
+  component: lazyRouteComponent(() => import("./operator/organizations.tsx"), "Organizations"),
+});
 const inboundPages = [inbound, inboundMail, rules, newRule, rule, aliases, spam, simulate] as const;
 
 export const router = createRouter({
@@ -168,6 +175,7 @@ export const router = createRouter({
     ...settings,
     ...[signIn, signUp, welcome, invitation, join, reset],
     ...inboundPages,
+    organizations,
     ...[templates, template],
   ]),
   defaultPreload: "intent",

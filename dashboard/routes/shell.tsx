@@ -57,6 +57,12 @@ export function Shell({ who }: { who: Session }) {
             {name}
           </Link>
         ))}
+        {who.person.is_operator && (
+          <Link to="/operator/organizations" search={{}}>
+            <Icon name="operator" />
+            Operator
+          </Link>
+        )}
         <Who who={who} />
       </nav>
       <main id="page" ref={main} tabIndex={-1}>

@@ -8,6 +8,7 @@ import { findChromium, type Stage, setStage } from "./stage.ts";
 import { EMAIL_STORIES } from "./stories/emails.ts";
 import { FIRST_DAY } from "./stories/first-day.ts";
 import { INBOUND_STORIES } from "./stories/inbound.ts";
+import { OPERATOR_STORIES } from "./stories/operator.ts";
 import { PEOPLE_STORIES } from "./stories/people.ts";
 import { SETTINGS_STORIES } from "./stories/settings.ts";
 import { SIGN_UP_STORIES } from "./stories/sign-up.ts";
@@ -18,6 +19,7 @@ const LACKING = 3;
 const STORIES: readonly Story[] = [
   ...EMAIL_STORIES,
   ...SETTINGS_STORIES,
+  ...OPERATOR_STORIES,
   ...PEOPLE_STORIES,
   ...SIGN_UP_STORIES,
   ...INBOUND_STORIES,

@@ -58,6 +58,12 @@ export function pagesOf({ mails, records, links, inbound, templates }: Stage): L
     { name: "template", path: `/templates/${templates.order}`, ready: "Links cannot be followed" },
     { name: "template-phone", path: `/templates/${templates.order}?view=phone`, ready: "Links cannot be followed" },
     { name: "template-difference", path: `/templates/${templates.order}?part=difference`, ready: "No difference" },
+    { name: "operator-organizations", path: "/operator/organizations", ready: "read at" },
+    {
+      name: "operator-organizations-none",
+      path: "/operator/organizations?query=nothing",
+      ready: "No organization fits",
+    },
     { name: "start-in-review", path: "/", ready: "A mail sent with a test key", as: "newcomer" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];

@@ -1,0 +1,227 @@
+// The organizations of the installation: those that wait for a review first, with what they say they will send. For operators.
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { useState } from "react";
+import type { PeopleSchemas } from "../../api/client.ts";
+import { organizations, waysIn } from "../../api/people.ts";
+import { ChangeOrganization } from "../../forms/operator/change-organization.tsx";
+import { InviteToSignUp } from "../../forms/operator/invite-to-sign-up.tsx";
+import { useSettle } from "../../forms/operator/settle.ts";
+import { ORGANIZATION_STATES, type OrganizationFilters } from "../../lib/list-filters.ts";
+import { toneOfOrganization, wordOf } from "../../lib/states.ts";
+import { Button } from "../../ui/button.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
+import { ListFoot } from "../../ui/list-foot.tsx";
+import { PageHead } from "../../ui/page.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { When } from "../../ui/when.tsx";
+
+const route = getRouteApi("/operator/organizations");
+type Organization = PeopleSchemas["OperatedOrganization"];
+
+export function Organizations() {
+  const filters = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useQuery(organizations);
+  const canInvite = useQuery(waysIn).data?.sign_up !== "off";
+  const [isInviting, invite] = useState(false);
+  const [changed, change] = useState<Organization | null>(null);
+  const [stopped, stop] = useState<Organization | null>(null);
+  const settle = useSettle(() => stop(null));
+  const narrow = (more: OrganizationFilters) =>
+    void navigate({ search: (before) => ({ ...before, ...more }), replace: true });
+  return (
+    <>
+      <PageHead
+        title="Organizations"
+        acts={
+          canInvite && (
+            <Button look="primary" onClick={() => invite(true)}>
+              Invite an organization
+            </Button>
+          )
+        }
+      />
+      <div className="filters">
+        <div className="search">
+          <input
+            className="input"
+            type="search"
+            aria-label="Name or id"
+            placeholder="Name or id"
+            data-search
+            value={filters.query ?? ""}
+            onChange={(event) => narrow({ query: event.target.value || undefined })}
+          />
+          <kbd>/</kbd>
+        </div>
+        <select
+          aria-label="State"
+          className={filters.state ? "input chip set" : "input chip"}
+          value={filters.state ?? ""}
+          onChange={(event) => narrow({ state: ORGANIZATION_STATES.find((one) => one === event.target.value) })}
+        >
+          <option value="">State</option>
+          {ORGANIZATION_STATES.map((state) => (
+            <option key={state} value={state}>
+              {wordOf(state)}
+            </option>
+          ))}
+        </select>
+      </div>
+      <Loaded of={list} rows={6}>
+        {(page) => (
+          <div className="stack">
+            <Reviews waiting={page.organizations.filter(({ state }) => state === "pending_review")} settle={settle} />
+            <section className="panel">
+              <Rows rows={page.organizations.filter(fits(filters))} change={change} stop={stop} settle={settle} />
+              <ListFoot
+                page={{ total: page.organizations.filter(fits(filters)).length }}
+                one="organization"
+                readAtMs={list.dataUpdatedAt}
+              />
+            </section>
+          </div>
+        )}
+      </Loaded>
+      <InviteToSignUp open={isInviting} close={() => invite(false)} />
+      <ChangeOrganization organization={changed} close={() => change(null)} />
+      <Confirm
+        title={`Suspend ${stopped?.name}?`}
+        act="Suspend it"
+        open={stopped !== null}
+        busy={settle.isPending}
+        close={() => stop(null)}
+        confirm={() => stopped && settle.mutate({ id: stopped.id, state: "suspended" })}
+      >
+        Its sends are refused from the next request on, and its queued mail waits. Its people still see what it has.
+      </Confirm>
+    </>
+  );
+}
+
+type Settle = ReturnType<typeof useSettle>;
+
+function fits({ state, query = "" }: OrganizationFilters): (one: Organization) => boolean {
+  const sought = query.trim().toLowerCase();
+  return (one) =>
+    (state === undefined || one.state === state) && (one.name.toLowerCase().includes(sought) || one.id === sought);
+}
+
+/** Nothing is shown where nobody waits. */
+function Reviews({ waiting, settle }: { waiting: Organization[]; settle: Settle }) {
+  return waiting.map(({ id, name, purpose, created_at }) => (
+    <section key={id} className="panel why warn" aria-label={`Review of ${name}`}>
+      <span />
+      <div className="body">
+        <h2>{name} waits for your review</h2>
+        <p>{purpose ? `“${purpose}”` : "It did not say what it will send."}</p>
+        <p className="dim text-[12.5px]">
+          Signed up <When at={created_at} as="both" />. Test keys work; live mail leaves once it is approved.
+        </p>
+        <div className="acts">
+          <Button
+            disabled={settle.isPending}
+            aria-label={`Approve ${name}`}
+            onClick={() => settle.mutate({ id, state: "active" })}
+          >
+            Approve
+          </Button>
+          <Button
+            look="quiet"
+            disabled={settle.isPending}
+            aria-label={`Refuse ${name}`}
+            onClick={() => settle.mutate({ id, state: "suspended" })}
+          >
+            Refuse
+          </Button>
+        </div>
+      </div>
+    </section>
+  ));
+}
+
+type Acts = { change: (one: Organization) => void; stop: (one: Organization) => void; settle: Settle };
+
+function Rows({ rows, ...acts }: { rows: Organization[] } & Acts) {
+  if (rows.length === 0)
+    return (
+      <Empty
+        title="No organization fits these filters"
+        acts={
+          <Link to="/operator/organizations" search={{}} className="btn">
+            Clear filters
+          </Link>
+        }
+      />
+    );
+  return (
+    <table className="table">
+      <caption className="sr-only">Organizations, the oldest first</caption>
+      <thead>
+        <tr>
+          <th>Organization</th>
+          <th className="w-[130px]">State</th>
+          <th className="hide-s w-[110px]">Plan</th>
+          <th className="r hide-s w-[150px]">Mails a month</th>
+          <th className="r hide-s w-[120px]">Requests/s</th>
+          <th className="r hide-s w-[130px]">Since</th>
+          <th className="w-[92px] sm:w-[210px]">
+            <span className="sr-only">Acts</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((one) => (
+          <Row key={one.id} one={one} {...acts} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Row({ one, change, stop, settle }: { one: Organization } & Acts) {
+  const { id, name, state, plan, own } = one;
+  const figure = (limit: (typeof own)[number]) => (
+    <>
+      {one[limit].toLocaleString("en-GB")}
+      {own.includes(limit) && <span className="dim"> own</span>}
+    </>
+  );
+  return (
+    <tr>
+      <td title={`${name} · ${id}`}>{name}</td>
+      <td>
+        <Tag tone={toneOfOrganization(state)}>{wordOf(state).replace("Pending review", "In review")}</Tag>
+      </td>
+      <td className="hide-s">{wordOf(plan)}</td>
+      <td className="r hide-s">{figure("monthly_quota")}</td>
+      <td className="r hide-s">{figure("requests_per_second")}</td>
+      <td className="r dim hide-s">
+        <When at={one.created_at} />
+      </td>
+      <td className="r">
+        <Button look="quiet" aria-label={`Change ${name}`} onClick={() => change(one)}>
+          Change
+        </Button>
+        {state === "active" && (
+          <Button look="quiet" className="hide-s" aria-label={`Suspend ${name}`} onClick={() => stop(one)}>
+            Suspend
+          </Button>
+        )}
+        {state === "suspended" && (
+          <Button
+            look="quiet"
+            className="hide-s"
+            aria-label={`Resume ${name}`}
+            disabled={settle.isPending}
+            onClick={() => settle.mutate({ id, state: "active" })}
+          >
+            Resume
+          </Button>
+        )}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,69 @@
+// Stories of operators: what they settle of other people's organizations.
+import assert from "node:assert/strict";
+import { askAs, PASSWORD } from "../persons.ts";
+import type { Story } from "../story.ts";
+
+export const OPERATOR_STORIES: readonly Story[] = [
+  {
+    name: "an operator reads what a new organization will send, approves it, gives it limits, suspends it; its own log says so",
+    async play({ scene, owner, newcomer, open }, page) {
+      const stateOf = async () => {
+        const { body } = await askAs(scene, newcomer.token, ["GET", "session"]);
+        return (body.organizations as { state: string; plan: string }[])[0];
+      };
+      await page.goto("/");
+      await page.getByRole("link", { name: "Operator" }).click();
+      const review = page.getByRole("region", { name: "Review of Atelier Brun" });
+      await review.getByText("Order confirmations and invoices").waitFor();
+      await review.getByRole("button", { name: "Approve Atelier Brun" }).click();
+      await page.getByText("Atelier Brun is active: its live mail leaves.").waitFor();
+      assert.equal((await stateOf())?.state, "active");
+      await page.getByRole("button", { name: "Change Atelier Brun" }).click();
+      const form = page.getByRole("dialog");
+      await form.getByLabel("Plan").selectOption("growth");
+      await form.getByLabel("Mails a month").fill("1234");
+      await form.getByRole("button", { name: "Change" }).click();
+      await page.getByText("Atelier Brun is changed.").waitFor();
+      await page.getByRole("cell", { name: "1,234 own" }).waitFor();
+      assert.equal((await stateOf())?.plan, "growth");
+      await page.getByRole("button", { name: "Suspend Atelier Brun" }).click();
+      await page.getByRole("button", { name: "Suspend it" }).click();
+      await page.getByText("Atelier Brun is suspended: its sends are refused.").waitFor();
+      await page.getByLabel("State").selectOption("suspended");
+      await page.getByText("1 organization ·").waitFor();
+      assert.match(page.url(), /state=suspended/);
+      const theirs = await open({ as: newcomer });
+      await theirs.page.goto("/settings/audit-log?operation=changeOrganization");
+      await theirs.page.getByRole("cell", { name: owner.email }).first().waitFor();
+      assert.equal(await theirs.page.getByRole("link", { name: "Operator" }).count(), 0);
+      await theirs.page.goto("/operator/organizations");
+      await theirs.page.getByText("Your role does not include this").waitFor();
+      await theirs.close();
+    },
+  },
+  {
+    name: "an operator invites an organization by a link that is shown once, and sees it wait for the review",
+    async play({ open }, page) {
+      await page.goto("/operator/organizations");
+      await page.getByRole("button", { name: "Invite an organization" }).click();
+      await page.getByRole("textbox", { name: "E-mail address" }).fill("no address");
+      await page.getByRole("button", { name: "Make the link" }).click();
+      await page.locator(".field .problem").waitFor();
+      await page.getByRole("textbox", { name: "E-mail address" }).fill("mia@velo.example");
+      await page.getByRole("button", { name: "Make the link" }).click();
+      const link = await page.locator("dialog .said").innerText();
+      await page.getByRole("button", { name: "I have it" }).click();
+      const theirs = await open({ as: null });
+      await theirs.page.goto(link);
+      await theirs.page.getByText("For mia@velo.example").waitFor();
+      await theirs.page.getByRole("textbox", { name: "Organization" }).fill("Velo");
+      await theirs.page.getByRole("textbox", { name: "What will you send" }).fill("News of our rides, to members");
+      await theirs.page.getByLabel("New password").fill(PASSWORD);
+      await theirs.page.getByRole("button", { name: "Make the account" }).click();
+      await theirs.page.getByRole("heading", { name: "Live sending waits for the review" }).waitFor();
+      await theirs.close();
+      await page.reload();
+      await page.getByRole("region", { name: "Review of Velo" }).getByText("News of our rides").waitFor();
+    },
+  },
+];
