@@ -181,10 +181,11 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
   const linked = linkedIn(bytes, owner);
   const hider = createHider([{ reverse: R_OWNER, email: owner }], KEY, linked);
   const hidden = (text: string) => hider.text(text).text;
+  const hiddenId = (id: string) => hider.id(id).text;
   const forward = buildForward(bytes, {
     from: { name: hidden(shownName({ name, email: C })), email: R },
     ...{ to: [{ name: null, email: A }], cc: [], reply_to: [] },
-    ...{ in_reply_to: [], references: references.map(hidden), message_id: hidden(message_id).slice(1, -1) },
+    ...{ in_reply_to: [], references: references.map(hiddenId), message_id: hiddenId(message_id).slice(1, -1) },
     ...{ received_ms: 1_795_000_000_000, loop_mark: "x", authentication: null, unsubscribe_page: null },
     calendar: [
       { from: A, to: owner },
@@ -203,8 +204,8 @@ export function play(seed: () => Dice, owner: string, guess: string, how: How): 
   const reply = buildReply(answer, {
     from: { name: "Anna", email: A },
     ...{ to: [{ name: null, email: C }], cc: [], date_ms: 1_795_000_000_000, message_id: "m1@mask.example" },
-    in_reply_to: [restored(hidden(message_id))],
-    references: references.map((id) => restored(hidden(id))),
+    in_reply_to: [restored(hiddenId(message_id))],
+    references: references.map((id) => restored(hiddenId(id))),
     hidden: [{ from: owner, to: A }],
     restored: [
       { from: R, to: C },

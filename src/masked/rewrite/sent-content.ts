@@ -51,6 +51,8 @@ export function personDigest(key: string, email: string): string {
 
 /** Writes tokens into what a contact sent; `digests` are those of all that must come back. */
 export type ContentHider = Replacer & {
+  /** Of a Message-ID, which no program breaks into lines. */
+  id(text: string): Replaced;
   /** Of an attached file, which stays as it is otherwise. */
   file(text: string): Replaced;
   digests: ReadonlySet<string>;
@@ -126,6 +128,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
       const source = withPlainLetters(given).replace(BASE, "");
       return noted(source, true, link(source, hide(source, true, exchanger.html)));
     }),
+    id: remembered((source) => hideId(source, (bare) => hide(bare, false, exchanger.text))),
     file: remembered((source) => hide(source, true, exchanger.html)),
     name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
   };
@@ -168,6 +171,14 @@ function notingLines(key: string, lines: Set<string>) {
     for (const digest of lineDigests(key, source, isHtml)) lines.add(digest);
     return hidden;
   };
+}
+
+/** Its angle brackets are the mark of HTML elsewhere, and would have every id searched as closely as a page. */
+function hideId(id: string, hide: (text: string) => Replaced): Replaced {
+  const [, bare] = /^<([^<>]*)>$/.exec(id) ?? [];
+  if (bare === undefined) return hide(id);
+  const { text, count } = hide(bare);
+  return { text: `<${text}>`, count };
 }
 
 type Naming = { key: string; gate: Secrets; digests: Set<string> };

@@ -69,7 +69,7 @@ function writeOne(bytes: Buffer, order: ForwardOrder, hider: ContentHider | null
   const named = (list: ForwardParts["to"]) =>
     list.map(({ name, email }) => ({ name: name === null ? null : hidden(name), email }));
   // What is the mailbox's own is known by its own id.
-  const idOf = ({ id, is_given }: GivenId) => (is_given ? hidden(id) : id);
+  const idOf = ({ id, is_given }: GivenId) => (is_given && hider ? hider.id(id).text : id);
   const message_id = idOf(order.message_id).slice(1, -1);
   const mime = buildForward(bytes, {
     ...order,
