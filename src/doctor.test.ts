@@ -253,8 +253,11 @@ describe("the doctor and the database", () => {
   });
 
   it("asks for as many connections as a process uses", () => {
-    assert.deepEqual(checkConnections(32), []);
-    assert.match(checkConnections(31)[0]?.says ?? "", /^The server takes 31 connections; each process .* up to 32\.$/);
+    assert.deepEqual(checkConnections(32, 32), []);
+    assert.match(
+      checkConnections(31, 32)[0]?.says ?? "",
+      /^The server takes 31 connections; each process .* up to 32\.$/,
+    );
   });
 
   it("tells where the embedded one lies, and that it is gone from there", async () => {

@@ -9,6 +9,7 @@ import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
 import { checkBlobs } from "./doctor/check-blobs.ts";
 import { checkCertificate, checkWeb } from "./doctor/check-certificate.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
+import { checkPooler } from "./doctor/check-pooler.ts";
 import { checkSpam } from "./doctor/check-spam.ts";
 import { counted, printLine } from "./doctor/lines.ts";
 import { checkListed } from "./doctor/listed.ts";
@@ -53,6 +54,7 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
     checkDataFolder(config),
     checkMasterKey(config),
     checkDatabase(config),
+    checkPooler(config),
     checkBlobs(config.s3),
     checkPorts(config),
     checkWeb(config),

@@ -17,11 +17,14 @@ import { type Check, ok, problem, skipped, warning } from "./check.ts";
 const SKEW_MS_MAX = 1_000;
 /** Receivers refuse signatures that far in the future, and webhooks that far in the past. */
 const SKEW_MS_GRAVE = 300_000;
-/** Two pools of ten, and two that listen. */
-const CONNECTIONS_MIN = 32;
+/** Of a process: for notifications. */
+const LISTENING = 2;
 const ANSWER_MS = 5_000;
 
-type DatabaseConfig = Pick<FoundConfig, "database_url" | "data_dir" | "master_key" | "testing">;
+type DatabaseConfig = Pick<
+  FoundConfig,
+  "database_url" | "database_pooler_url" | "database_connections" | "data_dir" | "master_key" | "testing"
+>;
 
 /** Reaches the database of these settings and judges it; a database that is not there is a finding, not a failure. */
 export async function checkDatabase(config: DatabaseConfig): Promise<Check[]> {
@@ -113,7 +116,8 @@ type Server = {
   at_ms: number;
 };
 
-async function readDatabase(client: pg.Client, { testing }: DatabaseConfig): Promise<Check[]> {
+async function readDatabase(client: pg.Client, config: DatabaseConfig): Promise<Check[]> {
+  const { testing, database_pooler_url: pooler, database_connections } = config;
   const now = createClock({ offsetFile: testing.clock_file }).now;
   const before = now();
   const { rows } = await client.query<Server>(
@@ -130,7 +134,7 @@ async function readDatabase(client: pg.Client, { testing }: DatabaseConfig): Pro
   return [
     checkVersion(server),
     ...checkDurability(server),
-    ...checkConnections(server.connections_max),
+    ...checkConnections(server.connections_max, LISTENING + (pooler ? 0 : database_connections)),
     checkRole(server),
     checkClock(skewMs),
     await checkSchema(client),
@@ -179,13 +183,11 @@ function checkDurability({ settings }: Server): Check[] {
   return checks.length > 0 ? checks : [ok("durability", "fsync, full_page_writes and synchronous_commit are on.")];
 }
 
-/** Exported for its test: `max` is what roles that are no superuser may have. */
-export function checkConnections(max: number): Check[] {
-  if (max >= CONNECTIONS_MIN) return [];
-  const says = `The server takes ${max} connections; each process of Postern uses up to ${CONNECTIONS_MIN}.`;
-  return [
-    problem("database", says, `Raise max_connections to ${CONNECTIONS_MIN} for each process, and some in reserve.`),
-  ];
+/** Exported for its test: `max` is what roles that are no superuser may have, `used` what a process has of them. */
+export function checkConnections(max: number, used: number): Check[] {
+  if (max >= used) return [];
+  const says = `The server takes ${max} connections; each process of Postern uses up to ${used}.`;
+  return [problem("database", says, `Raise max_connections to ${used} for each process, and some in reserve.`)];
 }
 
 function checkRole({ is_super }: Pick<Server, "is_super">): Check {

@@ -2,6 +2,7 @@
 // expected of it. All pools of a process share four connections to the server.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { checkPooler } from "../../src/doctor/check-pooler.ts";
 import { openDb } from "../../src/platform/database/db.ts";
 import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "../support/api.ts";
@@ -88,6 +89,18 @@ describe("behind PgBouncer in transaction mode", { skip }, () => {
       `select count(*)::int as n from pg_stat_activity where datname = current_database() and query not like 'listen %'`,
     );
     assert.ok(open && open.n <= SERVER_CONNECTIONS, `${open?.n} sessions`);
+  });
+
+  it("the doctor says whether the pooler answers and leads to the same database", async () => {
+    const { database_url } = api.world;
+    const statusOf = async (database_pooler_url: string | null): Promise<string[]> =>
+      (await checkPooler({ database_url, database_pooler_url })).map(({ status, says }) => `${status}: ${says}`);
+    assert.deepEqual(await statusOf(null), []);
+    assert.deepEqual(await statusOf(pooler.through(database_url)), ["ok: The pooler leads to it."]);
+    const [other] = await statusOf(pooler.through(new URL("/postgres", database_url).href));
+    assert.match(other ?? "", /^problem: POSTERN_DATABASE_POOLER leads to another database/);
+    const [closed] = await statusOf("postgresql://any@127.0.0.1:1/postern");
+    assert.match(closed ?? "", /^problem: The pooler of POSTERN_DATABASE_POOLER does not answer: .*ECONNREFUSED/);
   });
 
   it("notifications come over a connection of their own", async () => {
