@@ -5,6 +5,7 @@ export const PLACES: Record<string, { to: string; name: string }> = {
   s: { to: "/", name: "Start" },
   e: { to: "/emails", name: "E-mails" },
   i: { to: "/inbound", name: "Inbound" },
+  m: { to: "/masked", name: "Masked" },
   d: { to: "/domains", name: "Domains" },
   t: { to: "/templates", name: "Templates" },
   w: { to: "/webhooks", name: "Webhooks" },

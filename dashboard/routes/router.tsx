@@ -10,6 +10,7 @@ import {
   readTemplateFilters,
   readTemplateView,
 } from "../lib/list-filters.ts";
+import { readDestinationFilters, readMaskedAliasView, readMaskedFilters } from "../lib/masked-filters.ts";
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
 import { readSignIn, SignIn } from "./sign-in.tsx";
@@ -169,6 +170,32 @@ const organizations = createRoute({
 });
 const inboundPages = [inbound, inboundMail, rules, newRule, rule, aliases, spam, simulate] as const;
 
+const masked = [
+  createRoute({
+    getParentRoute: () => root,
+    path: "/masked",
+    validateSearch: readMaskedFilters,
+    component: lazyRouteComponent(() => import("./masked/masked.tsx"), "Masked"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/masked/destinations",
+    validateSearch: readDestinationFilters,
+    component: lazyRouteComponent(() => import("./masked/destinations.tsx"), "Destinations"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/masked/settings",
+    component: lazyRouteComponent(() => import("./masked/settings.tsx"), "MaskedSettingsPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/masked/$id",
+    validateSearch: readMaskedAliasView,
+    component: lazyRouteComponent(() => import("./masked/one-alias.tsx"), "OneMaskedAlias"),
+  }),
+] as const;
+
 export const router = createRouter({
   routeTree: root.addChildren([
     ...[start, emails, email, domains, domain, suppressions, webhooks, webhook, keys],
@@ -177,6 +204,7 @@ export const router = createRouter({
     ...inboundPages,
     organizations,
     ...[templates, template],
+    ...masked,
   ]),
   defaultPreload: "intent",
   // What a page did not read out of its address is not passed on to it.

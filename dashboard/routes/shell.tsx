@@ -13,6 +13,7 @@ const PAGES: readonly { to: string; name: string; icon: IconName }[] = [
   { to: "/", name: "Start", icon: "start" },
   { to: "/emails", name: "E-mails", icon: "emails" },
   { to: "/inbound", name: "Inbound", icon: "inbound" },
+  { to: "/masked", name: "Masked", icon: "masked" },
   { to: "/domains", name: "Domains", icon: "domains" },
   { to: "/templates", name: "Templates", icon: "templates" },
   { to: "/suppressions", name: "Suppressions", icon: "suppressions" },

@@ -9,6 +9,7 @@ import { EMAIL_STORIES } from "./stories/emails.ts";
 import { FIRST_DAY } from "./stories/first-day.ts";
 import { INBOUND_STORIES } from "./stories/inbound.ts";
 import { OPERATOR_STORIES } from "./stories/operator.ts";
+import { MASKED_STORIES } from "./stories/masked.ts";
 import { PEOPLE_STORIES } from "./stories/people.ts";
 import { SETTINGS_STORIES } from "./stories/settings.ts";
 import { SIGN_UP_STORIES } from "./stories/sign-up.ts";
@@ -24,6 +25,7 @@ const STORIES: readonly Story[] = [
   ...SIGN_UP_STORIES,
   ...INBOUND_STORIES,
   ...TEMPLATE_STORIES,
+  ...MASKED_STORIES,
   ...FIRST_DAY,
 ];
 const NOT_LOOKED: Seen = { pages: 0, violations: [], faults: [] };

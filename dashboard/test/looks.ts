@@ -14,7 +14,7 @@ export type Look = { name: string; path: string; ready: string; as?: "nobody" | 
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
-export function pagesOf({ mails, records, links, inbound, templates }: Stage): Look[] {
+export function pagesOf({ mails, records, links, inbound, templates, masked }: Stage): Look[] {
   return [
     { name: "start", path: "/", ready: "Make an API key" },
     { name: "keys", path: "/keys", ready: "read at" },
@@ -65,6 +65,13 @@ export function pagesOf({ mails, records, links, inbound, templates }: Stage): L
       ready: "No organization fits",
     },
     { name: "start-in-review", path: "/", ready: "A mail sent with a test key", as: "newcomer" },
+    { name: "masked", path: "/masked", ready: "read at" },
+    { name: "masked-none", path: "/masked?q=nothing", ready: "No alias fits" },
+    { name: "masked-alias", path: `/masked/${masked.alias}`, ready: "Nobody received it" },
+    { name: "masked-contacts", path: `/masked/${masked.alias}?show=contacts`, ready: "read at" },
+    { name: "masked-check", path: `/masked/${masked.alias}?show=check`, ready: "Nothing is sent, counted or kept" },
+    { name: "masked-destinations", path: "/masked/destinations", ready: "read at" },
+    { name: "masked-settings", path: "/masked/settings", ready: "Lists whose seals count" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }
@@ -81,7 +88,8 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
         const { page, complaints, close } = await stage.open({ width, dark, as });
         for (const look of pages.filter((one) => (one.as ?? "owner") === name)) {
           const where = `${look.name}-${width}-${dark ? "dark" : "light"}`;
-          await lookAt(page, look, join(folder, `${where}.png`));
+          const isReady = await lookAt(page, look, join(folder, `${where}.png`));
+          if (!isReady) seen.faults.push(`${where}: “${look.ready}” did not appear`);
           if (width !== WIDEST)
             seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
           if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
@@ -96,12 +104,20 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
   return seen;
 }
 
-async function lookAt(page: Page, { path, ready }: Look, picture: string): Promise<void> {
+async function lookAt(page: Page, { path, ready }: Look, picture: string): Promise<boolean> {
   // Away first: another token behind # alone loads nothing.
   await page.goto("about:blank");
   await page.goto(path);
-  await page.getByText(ready).first().waitFor();
+  const isReady = await page
+    .getByText(ready)
+    .first()
+    .waitFor()
+    .then(
+      () => true,
+      () => false,
+    );
   await page.screenshot({ path: picture });
+  return isReady;
 }
 
 /** What the browser says of an answer that the page is about. */

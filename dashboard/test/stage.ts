@@ -6,6 +6,7 @@ import { type Scene, setScene } from "../../test/support/scene.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
+import { fillMasked, type MaskedRecords } from "./fill-masked.ts";
 import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
 import { invite, inviteToSignUp, type Person, setUpFirst, signUp } from "./persons.ts";
 
@@ -32,6 +33,7 @@ export type Stage = {
   links: { invitation: string; signUp: string };
   inbound: InboundRecords;
   templates: TemplateRecords;
+  masked: MaskedRecords;
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
   open(options?: Opening): Promise<Opened>;
   /** Pictures of all pages that are open, `<path>-1.png` and so on; answers where they are. */
@@ -62,6 +64,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
       signUp: await inviteToSignUp(scene, owner, "founder@atelier.example"),
     };
     const newcomer = await signUp(scene, owner, { email: "remi@atelier-brun.example", name: "Rémi Brun" });
+    const masked = await fillMasked(scene);
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
     const picture = async (path: string) => {
@@ -79,6 +82,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
       records,
       inbound,
       templates,
+      masked,
       open,
       picture,
       [Symbol.asyncDispose]: () => undo.disposeAsync(),

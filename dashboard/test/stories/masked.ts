@@ -1,0 +1,79 @@
+// Stories of masked addresses: made, watched, with contacts to write to, a reply that is tried, and mailboxes that confirm.
+import assert from "node:assert/strict";
+import type { Story } from "../story.ts";
+
+export const MASKED_STORIES: readonly Story[] = [
+  {
+    name: "a masked address is made, switched off and on, deleted and restored; its mailbox is asked to confirm",
+    async play({ scene }, page) {
+      await page.goto("/masked");
+      await page.getByRole("button", { name: "New alias" }).click();
+      await page.getByRole("textbox", { name: "Forward to" }).fill("nobody");
+      await page.getByRole("button", { name: "Make it" }).click();
+      await page.locator("dialog .problem").waitFor();
+      await page.getByRole("textbox", { name: "Forward to" }).fill("maja.lind@posteo.example");
+      await page.getByRole("textbox", { name: "Before the @" }).fill("maja.news");
+      await page.getByRole("textbox", { name: "Note" }).fill("The newspaper");
+      await page.getByRole("button", { name: "Make it" }).click();
+      await page.getByRole("heading", { name: /maja\.news@/ }).waitFor();
+      await page.getByText("Not confirmed").waitFor();
+      await page.getByRole("button", { name: "Switch off" }).click();
+      await page.getByText("It is off.").waitFor();
+      await page.getByRole("button", { name: "Switch on" }).click();
+      await page.locator(".top").getByText("On", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Delete the address" }).click();
+      await page.getByRole("button", { name: "Restore" }).click();
+      await page.getByText(/maja\.news@.* is back\./).waitFor();
+      const { body } = await scene.ask("GET", "/v1/masked/aliases?q=maja.news");
+      assert.equal((body.aliases as unknown as { active: boolean }[])[0]?.active, true);
+      await page.getByRole("link", { name: "Not confirmed" }).click();
+      await page.getByText("1 mailbox ·").waitFor();
+    },
+  },
+  {
+    name: "a held reply says where and how it is sent; a contact is added, blocked and forgotten; a reply is tried",
+    async play({ scene, masked }, page) {
+      await page.goto("/masked");
+      await page.getByRole("link", { name: masked.email }).click();
+      await page.getByText("Nobody received it.").waitFor();
+      await page.getByText(/application\/pdf/).waitFor();
+      await page.getByLabel("Outcome").selectOption("held");
+      await page.waitForURL(/outcome=held/);
+      await page.getByText("1 act ·").waitFor();
+      await page.getByRole("button", { name: "Contacts" }).click();
+      await page.getByRole("button", { name: "Add a contact" }).click();
+      await page.getByRole("textbox", { name: "Address" }).fill("help@bank.example");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.getByText("Mail to the reply address reaches help@bank.example.").waitFor();
+      const bank = page.locator(".contact", { hasText: "help@bank.example" });
+      await bank.getByRole("button", { name: "Block" }).click();
+      await bank.getByText("Blocked", { exact: true }).waitFor();
+      const { body } = await scene.ask("GET", `/v1/masked/aliases/${masked.alias}/contacts?blocked=true`);
+      assert.equal((body.contacts as unknown as unknown[]).length, 2);
+      await page.getByRole("button", { name: "Forget help@bank.example" }).click();
+      await page.getByRole("button", { name: "Forget the contact" }).click();
+      await page.getByText("help@bank.example is forgotten.").waitFor();
+      await page.getByRole("button", { name: "Try a reply" }).click();
+      const written = `From: ines.brandt@home.example\nTo: ${masked.reply_address}\nSubject: Re: Order`;
+      await page.getByRole("textbox").fill(`${written}\n\nThank you.`);
+      await page.getByRole("button", { name: "Try it" }).click();
+      await page.getByRole("status").getByText("Sent", { exact: true }).waitFor();
+    },
+  },
+  {
+    name: "the limits of masked addresses name the field that is wrong, and are kept",
+    async play({ scene }, page) {
+      await page.goto("/masked/settings");
+      await page.getByLabel("One mailbox, an hour").fill("-3");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.locator(".field .problem").waitFor();
+      await page.getByLabel("One mailbox, an hour").fill("25");
+      await page.getByLabel("Forged mail").selectOption("warn");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("The settings are saved.").waitFor();
+      const { body } = await scene.ask("GET", "/v1/masked/settings");
+      assert.deepEqual([body.replies_person_hour, body.forged_mail], [25, "warn"]);
+    },
+  },
+];
