@@ -1,5 +1,6 @@
 // The pages and their addresses. Search parameters hold every filter, so that a view is a link; each page is loaded when opened.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { readDmarcView, readStatsView } from "../lib/domain-views.ts";
 import { readEmailFilters } from "../lib/email-filters.ts";
 import { readAliasFilters, readInboundFilters, readOfDomain } from "../lib/inbound-filters.ts";
 import {
@@ -85,7 +86,7 @@ const domains = createRoute({
 const domain = createRoute({
   getParentRoute: () => root,
   path: "/domains/$id",
-  component: lazyRouteComponent(() => import("./domain.tsx"), "OneDomain"),
+  component: lazyRouteComponent(() => import("./domain/records.tsx"), "OneDomain"),
 });
 const templates = createRoute({
   getParentRoute: () => root,
@@ -99,6 +100,40 @@ const template = createRoute({
   validateSearch: readTemplateView,
   component: lazyRouteComponent(() => import("./templates/one-template.tsx"), "OneTemplate"),
 });
+const domainPages = [
+  createRoute({
+    getParentRoute: () => root,
+    path: "/domains/$id/dkim",
+    component: lazyRouteComponent(() => import("./domain/dkim.tsx"), "DkimPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/domains/$id/warming",
+    component: lazyRouteComponent(() => import("./domain/warming.tsx"), "WarmingPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/domains/$id/statistics",
+    validateSearch: readStatsView,
+    component: lazyRouteComponent(() => import("./domain/statistics.tsx"), "StatisticsPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/domains/$id/dmarc",
+    validateSearch: readDmarcView,
+    component: lazyRouteComponent(() => import("./domain/dmarc.tsx"), "DmarcPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/domains/$id/tls",
+    component: lazyRouteComponent(() => import("./domain/tls.tsx"), "TlsPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/domains/$id/spam",
+    component: lazyRouteComponent(() => import("./domain/spam.tsx"), "DomainSpamPage"),
+  }),
+] as const;
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
@@ -205,6 +240,7 @@ export const router = createRouter({
     organizations,
     ...[templates, template],
     ...masked,
+    ...domainPages,
   ]),
   defaultPreload: "intent",
   // What a page did not read out of its address is not passed on to it.

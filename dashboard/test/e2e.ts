@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lookAtPages, type Seen } from "./looks.ts";
 import { findChromium, type Stage, setStage } from "./stage.ts";
+import { DOMAIN_STORIES } from "./stories/domains.ts";
 import { EMAIL_STORIES } from "./stories/emails.ts";
 import { FIRST_DAY } from "./stories/first-day.ts";
 import { INBOUND_STORIES } from "./stories/inbound.ts";
@@ -26,6 +27,7 @@ const STORIES: readonly Story[] = [
   ...INBOUND_STORIES,
   ...TEMPLATE_STORIES,
   ...MASKED_STORIES,
+  ...DOMAIN_STORIES,
   ...FIRST_DAY,
 ];
 const NOT_LOOKED: Seen = { pages: 0, violations: [], faults: [] };

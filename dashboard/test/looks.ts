@@ -72,6 +72,15 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "masked-check", path: `/masked/${masked.alias}?show=check`, ready: "Nothing is sent, counted or kept" },
     { name: "masked-destinations", path: "/masked/destinations", ready: "read at" },
     { name: "masked-settings", path: "/masked/settings", ready: "Lists whose seals count" },
+    { name: "domain-dkim", path: `/domains/${records.verified}/dkim`, ready: "Signs" },
+    { name: "domain-dkim-pending", path: `/domains/${records.pending}/dkim`, ready: "Publish its record" },
+    { name: "domain-warming", path: `/domains/${records.verified}/warming`, ready: "Warmed" },
+    { name: "domain-statistics", path: `/domains/${records.verified}/statistics`, ready: "Recipients, by UTC time" },
+    { name: "domain-providers", path: `/domains/${records.verified}/statistics?by=provider`, ready: "CSV" },
+    { name: "domain-dmarc", path: `/domains/${records.verified}/dmarc`, ready: "pass DMARC" },
+    { name: "domain-tls", path: `/domains/${records.verified}/tls`, ready: "Mail leaves over TLS" },
+    { name: "domain-spam", path: `/domains/${inbound.domain}/spam`, ready: "Judged by" },
+    { name: "domain-spam-none", path: `/domains/${records.verified}/spam`, ready: "does not receive" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }

@@ -5,6 +5,7 @@ import { type Browser, chromium, type Page } from "playwright-core";
 import { type Scene, setScene } from "../../test/support/scene.ts";
 import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { fillDomains } from "./fill-domains.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
 import { fillMasked, type MaskedRecords } from "./fill-masked.ts";
 import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
@@ -65,6 +66,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     };
     const newcomer = await signUp(scene, owner, { email: "remi@atelier-brun.example", name: "Rémi Brun" });
     const masked = await fillMasked(scene);
+    await fillDomains(scene);
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
     const picture = async (path: string) => {

@@ -1,56 +1,23 @@
 // One domain: the records to publish with what was found beside them, checked by itself and on demand; how its mail fares.
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
-import { type Schemas, take, v1 } from "../api/client.ts";
-import { dnsRecords, domain, domainStats } from "../api/queries.ts";
-import { sayError } from "../api/say-error.ts";
-import { useAct } from "../lib/act.ts";
-import { toneOfDomain, wordOf } from "../lib/states.ts";
-import { Button } from "../ui/button.tsx";
-import { Confirm } from "../ui/confirm.tsx";
-import { CopyButton } from "../ui/copy.tsx";
-import { PageHead } from "../ui/page.tsx";
-import { Loaded } from "../ui/states.tsx";
-import { Tag } from "../ui/tag.tsx";
-import { When } from "../ui/when.tsx";
+import { getRouteApi } from "@tanstack/react-router";
+import type { Schemas } from "../../api/client.ts";
+import { dnsRecords, domainStats } from "../../api/queries.ts";
+import { sayError } from "../../api/say-error.ts";
+import { CopyButton } from "../../ui/copy.tsx";
+import { Loaded } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { When } from "../../ui/when.tsx";
+import { DomainPage } from "./page.tsx";
 
 const route = getRouteApi("/domains/$id");
 
-const crumb = (
-  <Link to="/domains" className="crumb">
-    Domains
-  </Link>
-);
-
 export function OneDomain() {
   const { id } = route.useParams();
-  const query = useQuery(domain(id));
   const records = useQuery(dnsRecords(id));
-  const found = query.data;
-  const checking = useAct({
-    run: () => take(v1.POST("/v1/domains/{id}/verify", { params: { path: { id } } })),
-    refresh: [["domain", id], ["domains"]],
-    done: ({ summary }) => summary,
-  });
   return (
-    <>
-      <PageHead
-        title={found?.domain ?? "Domain"}
-        crumb={crumb}
-        beside={found && <Tag tone={toneOfDomain(found.status)}>{wordOf(found.status)}</Tag>}
-        acts={
-          found && (
-            <>
-              <DeleteDomain domain={found} />
-              <Button busy={checking.isPending && "Checking…"} onClick={() => checking.mutate(undefined)}>
-                Check now
-              </Button>
-            </>
-          )
-        }
-      />
-      {found ? (
+    <DomainPage id={id}>
+      {(found) => (
         <div className="stack">
           {found.warming !== null && <Sending domain={found} />}
           <section className="panel" aria-label="DNS records">
@@ -59,12 +26,8 @@ export function OneDomain() {
             </Loaded>
           </section>
         </div>
-      ) : (
-        <div className="panel">
-          <Loaded of={query}>{() => null}</Loaded>
-        </div>
       )}
-    </>
+    </DomainPage>
   );
 }
 
@@ -184,36 +147,5 @@ function OneRecord({ record }: { record: Schemas["DnsRecord"] }) {
         <Tag tone={isOptional && tone === "bad" ? "idle" : tone}>{word}</Tag>
       </div>
     </div>
-  );
-}
-
-function DeleteDomain({ domain: { id, domain: name } }: { domain: Schemas["Domain"] }) {
-  const [isAsking, ask] = useState(false);
-  const navigate = useNavigate();
-  const deleting = useAct({
-    run: () => take(v1.DELETE("/v1/domains/{id}", { params: { path: { id } } })),
-    refresh: [["domains"]],
-    done: () => {
-      void navigate({ to: "/domains" });
-      return `${name} is deleted.`;
-    },
-  });
-  return (
-    <>
-      <Button look="quiet" onClick={() => ask(true)}>
-        Delete
-      </Button>
-      <Confirm
-        title={`Delete ${name}?`}
-        act="Delete the domain"
-        open={isAsking}
-        busy={deleting.isPending}
-        close={() => ask(false)}
-        confirm={() => deleting.mutate(undefined, { onSettled: () => ask(false) })}
-      >
-        Nothing is sent from it or received for it any more, and its DKIM keys are gone. A new domain of that name gets
-        new keys.
-      </Confirm>
-    </>
   );
 }

@@ -1,0 +1,93 @@
+// Stories of one domain's pages: a change of DKIM keys step by step, warming, statistics, DMARC, TLS.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import type { Story } from "../story.ts";
+
+export const DOMAIN_STORIES: readonly Story[] = [
+  {
+    name: "a DKIM key is rotated step by step: made, published, seen, and it signs",
+    async play({ scene, records }, page) {
+      await page.goto(`/domains/${records.verified}/dkim`);
+      await page.getByRole("button", { name: "Rotate" }).click();
+      await page.getByRole("textbox", { name: "Selector of the new key" }).fill("not a selector");
+      await page.getByRole("button", { name: "Make the successor" }).click();
+      await page.locator("dialog .problem").waitFor();
+      await page.getByRole("textbox", { name: "Selector of the new key" }).fill("winter");
+      await page.getByRole("button", { name: "Make the successor" }).click();
+      await page.getByText("winter._domainkey.nordkiosk.example").waitFor();
+      await page.getByText("signs until DNS shows it").waitFor();
+      const { body } = await scene.ask("GET", `/v1/domains/${records.verified}/dkim`);
+      const record = (body.dns_records as unknown as { name: string; value: string; selector: string }[]).find(
+        ({ selector }) => selector === "winter",
+      );
+      assert.ok(record);
+      scene.dns.set(record.name, "TXT", [record.value]);
+      await page.getByRole("button", { name: "Check DNS now" }).click();
+      await page.getByText("winter signs now.").waitFor();
+      await page.getByText("Leave its record until").waitFor();
+    },
+  },
+  {
+    name: "warming says what may be sent, is paused and resumed, and is skipped only after a warning",
+    async play({ scene, records }, page) {
+      await page.goto(`/domains/${records.verified}/warming`);
+      await page.getByRole("button", { name: "Another phase" }).click();
+      await page.getByLabel("Phase", { exact: true }).selectOption("phase_1");
+      await page.getByRole("button", { name: "Begin there" }).click();
+      await page.getByText("Phase 1 has begun.").waitFor();
+      await page.getByText("of 50 recipients today").waitFor();
+      await page.getByRole("button", { name: "Pause" }).click();
+      await page.getByText("Paused", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Resume" }).click();
+      await page.getByRole("button", { name: "Pause" }).waitFor();
+      await page.getByRole("button", { name: "Another phase" }).click();
+      await page.getByLabel("Phase", { exact: true }).selectOption("warmed");
+      await page.getByText("Providers do not know this domain yet").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Begin there" }).isDisabled(), true);
+      await page.getByRole("checkbox").check();
+      await page.getByRole("button", { name: "Begin there" }).click();
+      await page.getByText("Warmed has begun.").waitFor();
+      const { body } = await scene.ask("GET", `/v1/domains/${records.verified}/warming`);
+      assert.equal(body.phase, "warmed");
+    },
+  },
+  {
+    name: "statistics stand in a chart and a table by day, hour and provider, and are kept as CSV",
+    async play({ records }, page) {
+      await page.goto(`/domains/${records.verified}`);
+      await page.getByRole("link", { name: "Statistics" }).click();
+      await page.locator(".chart canvas").waitFor();
+      const today = new Date().toISOString().slice(0, 10);
+      await page.getByRole("cell", { name: today }).waitFor();
+      await page.getByLabel("By", { exact: true }).selectOption("provider");
+      await page.waitForURL(/by=provider/);
+      await page.getByRole("cell", { name: "Other" }).waitFor();
+      await page.getByLabel("By", { exact: true }).selectOption("day");
+      await page.getByRole("cell", { name: today }).waitFor();
+      const file = page.waitForEvent("download");
+      await page.getByRole("button", { name: "CSV nordkiosk.example-by-day.csv" }).click();
+      const rows = readFileSync(await (await file).path(), "utf8").split("\r\n");
+      assert.match(rows[0] ?? "", /^Day,Sent,Delivered/);
+      assert.match(rows[1] ?? "", new RegExp(`^${today},[1-9]`));
+    },
+  },
+  {
+    name: "DMARC says how much passes, who sends, and the next policy; TLS is asked for",
+    async play({ scene, records }, page) {
+      await page.goto(`/domains/${records.verified}/dmarc`);
+      await page.getByText("pass DMARC").first().waitFor();
+      await page.getByRole("cell", { name: "203.0.113.77" }).waitFor();
+      await page.getByText("Unknown").first().waitFor();
+      await page.getByRole("button", { name: "Reports", exact: true }).click();
+      await page.waitForURL(/list=reports/);
+      await page.getByRole("cell", { name: "reporter.example" }).first().waitFor();
+      await page.getByRole("link", { name: "TLS" }).click();
+      await page.getByRole("radio", { name: /^Always/ }).check();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("The policy is saved.").waitFor();
+      const { body } = await scene.ask("GET", `/v1/domains/${records.verified}`);
+      assert.equal(body.tls_policy, "require");
+      await scene.ask("PUT", `/v1/domains/${records.verified}`, { tls_policy: "opportunistic" });
+    },
+  },
+];
