@@ -69,8 +69,8 @@ function Rows({ page, readAtMs }: { page: Schemas["AuditEntryList"]; readAtMs: n
         <caption className="sr-only">Acts, newest first</caption>
         <thead>
           <tr>
-            <th className="w-[84px] sm:w-[120px]">When</th>
-            <th className="w-[34%] sm:w-[24%]">Who</th>
+            <th className="w-[76px] sm:w-[120px]">When</th>
+            <th className="w-[28%] sm:w-[24%]">Who</th>
             <th>What</th>
             <th className="hide-s w-[24%]">Fields</th>
             <th className="hide-s w-[150px]">From</th>
