@@ -1,7 +1,7 @@
 // What pages read: one function a question, each with the name under which the answer is kept.
 import { queryOptions } from "@tanstack/react-query";
 import type { EmailFilters } from "../lib/email-filters.ts";
-import type { DeliveryFilters, SuppressionFilters } from "../lib/list-filters.ts";
+import type { DeliveryFilters, LogFilters, SuppressionFilters } from "../lib/list-filters.ts";
 import { take, v1 } from "./client.ts";
 
 export const PAGE_ROWS = 50;
@@ -110,6 +110,16 @@ export function deliveriesOf(id: string, filters: DeliveryFilters) {
           signal,
         }),
       ),
+    refetchInterval: LIVE_MS,
+    placeholderData: (before) => before,
+  });
+}
+
+export function allDeliveries(filters: LogFilters) {
+  return queryOptions({
+    queryKey: ["webhooks", "deliveries", filters],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/webhook-deliveries", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
     refetchInterval: LIVE_MS,
     placeholderData: (before) => before,
   });

@@ -7,8 +7,9 @@ import { Button } from "../ui/button.tsx";
 import { Confirm } from "../ui/confirm.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { SecretOnce } from "../ui/secret-once.tsx";
+import { ReplaySpan } from "./replay-span.tsx";
 
-type Asked = "rotate" | "delete" | null;
+type Asked = "rotate" | "delete" | "replay" | null;
 type Given = { webhook: Schemas["Webhook"] };
 
 export function WebhookActs({ webhook }: Given) {
@@ -24,10 +25,14 @@ export function WebhookActs({ webhook }: Given) {
       <Button look="quiet" onClick={() => ask("delete")}>
         Delete
       </Button>
+      <Button look="quiet" onClick={() => ask("replay")}>
+        Replay a span
+      </Button>
       <Button onClick={() => ask("rotate")}>Rotate secret</Button>
       <Button busy={test.isPending && "Sending…"} onClick={() => test.mutate(undefined)}>
         Send a test
       </Button>
+      <ReplaySpan id={webhook.id} open={asked === "replay"} close={close} />
       <Confirm
         title="Rotate the signing secret?"
         act="Rotate now"

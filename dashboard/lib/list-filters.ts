@@ -50,6 +50,18 @@ export function readOrganizationFilters(search: Search): OrganizationFilters {
   return dense({ state: oneOf(search, "state", ORGANIZATION_STATES), query: text(search, "query") });
 }
 
+/** Of all endpoints. */
+export type LogFilters = DeliveryFilters & { endpoint_id?: string };
+
+export function readLogFilters(search: Search): LogFilters {
+  return dense({ ...readDeliveryFilters(search), endpoint_id: text(search, "endpoint_id") });
+}
+
+/** Which import a page shows. */
+export function readImport(search: Search): { job?: string } {
+  return dense({ job: text(search, "job") });
+}
+
 export type AuditFilters = { operation?: string; from_date?: string; to_date?: string; after?: string };
 
 export function readAuditFilters(search: Search): AuditFilters {

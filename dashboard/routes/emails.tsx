@@ -1,14 +1,17 @@
 // The list of sent e-mails: every filter of the API in the page's address, pages by cursor, live when asked.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { useState } from "react";
 import type { Schemas } from "../api/client.ts";
 import { emails, PAGE_ROWS } from "../api/queries.ts";
 import { EmailFilterBar } from "../forms/email-filter-bar.tsx";
+import { SendOne } from "../forms/send-one.tsx";
 import { type EmailFilters, isNarrowed } from "../lib/email-filters.ts";
 import { readsEvery, SENT_EVENTS, useLive } from "../lib/live.ts";
 import { useNow } from "../lib/now.ts";
 import { toneOfEmail, wordOf } from "../lib/states.ts";
 import { sayDuration, sayShortly } from "../lib/times.ts";
+import { Button } from "../ui/button.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
 import { LiveSwitch } from "../ui/live-switch.tsx";
 import { PageHead } from "../ui/page.tsx";
@@ -22,6 +25,7 @@ type Email = Schemas["Email"];
 export function Emails() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();
+  const [isComposing, compose] = useState(false);
   const queries = useQueryClient();
   const live = useLive({
     on: filters.live === true,
@@ -42,7 +46,13 @@ export function Emails() {
             flip={() => change({ live: filters.live ? undefined : true })}
           />
         }
+        acts={
+          <Button look="primary" onClick={() => compose(true)}>
+            Compose
+          </Button>
+        }
       />
+      <SendOne title="Compose" open={isComposing} close={() => compose(false)} />
       <EmailFilterBar filters={filters} change={change} clear={() => void navigate({ search: {} })} />
       <div className="panel" aria-busy={list.isFetching && list.isPlaceholderData}>
         <Loaded of={list} rows={10}>

@@ -6,6 +6,8 @@ import { readAliasFilters, readInboundFilters, readOfDomain } from "../lib/inbou
 import {
   readAuditFilters,
   readDeliveryFilters,
+  readImport,
+  readLogFilters,
   readOrganizationFilters,
   readSuppressionFilters,
   readTemplateFilters,
@@ -231,6 +233,26 @@ const masked = [
   }),
 ] as const;
 
+const lists = [
+  createRoute({
+    getParentRoute: () => root,
+    path: "/suppressions/import",
+    validateSearch: readImport,
+    component: lazyRouteComponent(() => import("./import.tsx"), "ImportPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/webhooks/deliveries",
+    validateSearch: readLogFilters,
+    component: lazyRouteComponent(() => import("./webhook-deliveries.tsx"), "WebhookDeliveries"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/webhooks/signature",
+    component: lazyRouteComponent(() => import("./webhook-signature.tsx"), "WebhookSignature"),
+  }),
+] as const;
+
 export const router = createRouter({
   routeTree: root.addChildren([
     ...[start, emails, email, domains, domain, suppressions, webhooks, webhook, keys],
@@ -241,6 +263,7 @@ export const router = createRouter({
     ...[templates, template],
     ...masked,
     ...domainPages,
+    ...lists,
   ]),
   defaultPreload: "intent",
   // What a page did not read out of its address is not passed on to it.

@@ -35,6 +35,9 @@ export function Suppressions() {
         acts={
           <>
             <DownloadButton fetch={() => exportCsv(filters)} name="suppressions.csv" label="Export CSV" look="plain" />
+            <Link to="/suppressions/import" search={{}} className="btn">
+              Import
+            </Link>
             <Button look="primary" onClick={() => add(true)}>
               Add an address
             </Button>

@@ -182,8 +182,8 @@ function Row({ delivery, webhookId }: { delivery: Delivery; webhookId: string })
       <td>
         <Tag tone={toneOfDelivery(status)}>{wordOf(status)}</Tag>
       </td>
-      <td>
-        {event} <span className="dim num">{attempt > 1 && `attempt ${attempt}`}</span>
+      <td title={event}>
+        {event.replace("email.", "")} <span className="dim num">{attempt > 1 && `attempt ${attempt}`}</span>
       </td>
       <td className="hide-s text-ink-2" title={delivery.error ?? undefined}>
         <Answered delivery={delivery} />

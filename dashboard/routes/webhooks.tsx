@@ -10,6 +10,7 @@ import { ListFoot } from "../ui/list-foot.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
+import { WebhookNav } from "../ui/webhook-nav.tsx";
 import { When } from "../ui/when.tsx";
 
 type Webhook = Schemas["Webhook"];
@@ -25,6 +26,7 @@ export function Webhooks() {
   return (
     <>
       <PageHead title="Webhooks" acts={adding} />
+      <WebhookNav />
       <div className="panel">
         <Loaded of={list}>
           {(page) =>

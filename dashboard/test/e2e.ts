@@ -9,8 +9,9 @@ import { DOMAIN_STORIES } from "./stories/domains.ts";
 import { EMAIL_STORIES } from "./stories/emails.ts";
 import { FIRST_DAY } from "./stories/first-day.ts";
 import { INBOUND_STORIES } from "./stories/inbound.ts";
-import { OPERATOR_STORIES } from "./stories/operator.ts";
+import { LIST_STORIES } from "./stories/lists.ts";
 import { MASKED_STORIES } from "./stories/masked.ts";
+import { OPERATOR_STORIES } from "./stories/operator.ts";
 import { PEOPLE_STORIES } from "./stories/people.ts";
 import { SETTINGS_STORIES } from "./stories/settings.ts";
 import { SIGN_UP_STORIES } from "./stories/sign-up.ts";
@@ -28,6 +29,7 @@ const STORIES: readonly Story[] = [
   ...TEMPLATE_STORIES,
   ...MASKED_STORIES,
   ...DOMAIN_STORIES,
+  ...LIST_STORIES,
   ...FIRST_DAY,
 ];
 const NOT_LOOKED: Seen = { pages: 0, violations: [], faults: [] };

@@ -81,6 +81,15 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "domain-tls", path: `/domains/${records.verified}/tls`, ready: "Mail leaves over TLS" },
     { name: "domain-spam", path: `/domains/${inbound.domain}/spam`, ready: "Judged by" },
     { name: "domain-spam-none", path: `/domains/${records.verified}/spam`, ready: "does not receive" },
+    { name: "suppressions-import", path: "/suppressions/import", ready: "Drop a CSV file here" },
+    { name: "suppressions-import-job", path: `/suppressions/import?job=${records.job}`, ready: "Nothing is added yet" },
+    { name: "webhook-deliveries", path: "/webhooks/deliveries", ready: "read at" },
+    {
+      name: "webhook-deliveries-none",
+      path: "/webhooks/deliveries?status=failed&event=email.complained",
+      ready: "No delivery here",
+    },
+    { name: "webhook-signature", path: "/webhooks/signature", ready: "The outcome stands here" },
     { name: "nowhere", path: "/nowhere", ready: "There is no page at this address" },
   ];
 }

@@ -20,8 +20,8 @@ export type Mails = Record<
   "delivered" | "deferred" | "bounced" | "simulated" | "hostile" | "several" | "refused" | "scheduled",
   string
 >;
-/** Ids: a verified domain, one whose records are missing, and an endpoint. */
-export type Records = { verified: string; pending: string; webhook: string };
+/** Ids: a verified domain, one whose records are missing, an endpoint, and an import that is not committed. */
+export type Records = { verified: string; pending: string; webhook: string; job: string };
 export type Stage = {
   scene: Scene;
   /** Who set it up: owner and operator. Pages are opened for them unless told. */
@@ -128,6 +128,13 @@ const HOSTILE =
   `<p dir=rtl>مرحبا</p><a href=https://evil.example target=_top>Win</a><table>${`<tr><td>${"wide cell ".repeat(100)}</td></tr>`.repeat(5_000)}</table>` +
   "<iframe src=https://evil.example></iframe><p>The visible end</p>";
 
+const IMPORT = [
+  "status,reason,email,created",
+  "5.1.1,550 5.1.1 no such user,gone@import.example,1700000000",
+  "5.1.1,550 5.1.1 no such user,left@import.example,1700000001",
+  "5.1.1,550 5.1.1 no such user,not an address,1700000002",
+].join("\n");
+
 async function fillRecords(scene: Scene): Promise<Records> {
   const make = async (path: string, body: unknown): Promise<Record<string, unknown>> => {
     const made = await scene.ask("POST", path, body);
@@ -139,7 +146,13 @@ async function fillRecords(scene: Scene): Promise<Records> {
   const events = ["email.delivered", "email.bounced", "email.deferred"];
   const { webhook } = await make("/v1/webhooks", { url: `${scene.receiver.url}/hook`, events });
   await make("/v1/suppressions", { email: "asked@freemail.example", note: "By phone, 23 November" });
-  return { verified: String(id), pending: String(pending.id), webhook: (webhook as { id: string }).id };
+  const { job } = await make("/v1/imports/suppressions/preview", { csv: IMPORT });
+  return {
+    verified: String(id),
+    pending: String(pending.id),
+    webhook: (webhook as { id: string }).id,
+    job: (job as { id: string }).id,
+  };
 }
 
 async function fillWithMail(scene: Scene): Promise<Mails> {

@@ -64,7 +64,7 @@ export const SETTINGS_STORIES: readonly Story[] = [
       await page.getByRole("link", { name: /from-the-dashboard/ }).click();
       await page.getByRole("button", { name: "Send a test" }).click();
       await page.getByText("200").first().waitFor();
-      await page.getByRole("button", { name: "Replay" }).first().click();
+      await page.getByRole("button", { name: "Replay", exact: true }).first().click();
       await page.getByText("It is delivered again.").waitFor();
       await page.getByRole("button", { name: "Rotate secret" }).click();
       await page.getByRole("button", { name: "Rotate now" }).click();

@@ -1,0 +1,84 @@
+// Stories of an import, of mail that is written by hand, and of webhooks' deliveries.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import type { Story } from "../story.ts";
+
+const CSV = [
+  "status,reason,email,created",
+  ...Array.from({ length: 30 }, (_, row) => `5.1.1,550 no such user,gone${row}@import.example,1700000000`),
+  "5.1.1,550 no such user,not an address,1700000000",
+].join("\n");
+
+export const LIST_STORIES: readonly Story[] = [
+  {
+    name: "a list of another provider is dropped, looked at with its wrong rows, added, and found",
+    async play({ scene }, page) {
+      await page.goto("/suppressions");
+      await page.getByRole("link", { name: "Import" }).click();
+      await page
+        .getByLabel(/Drop a CSV file here/)
+        .setInputFiles({ name: "bounces.csv", mimeType: "text/csv", buffer: Buffer.from(CSV) });
+      await page.waitForURL(/job=/);
+      await page.getByText("Nothing is added yet.").waitFor();
+      await page.getByText("31 rows").waitFor();
+      await page.getByRole("region", { name: "Rows that cannot be read" }).getByText("not an address").waitFor();
+      const before = await scene.ask("GET", "/v1/suppressions/check?email=gone3@import.example");
+      assert.equal(before.body.suppressed, false);
+      await page.reload();
+      await page.getByRole("button", { name: "Add 30 addresses" }).click();
+      await page.getByText("30 of 30 added").waitFor();
+      await page.getByRole("heading", { name: "Done" }).waitFor();
+      const after = await scene.ask("GET", "/v1/suppressions/check?email=gone3@import.example");
+      assert.equal(after.body.suppressed, true);
+      await page.getByRole("button", { name: "Another file" }).click();
+      await page.getByText("Drop a CSV file here").waitFor();
+    },
+  },
+  {
+    name: "a test is written by hand on the list of e-mails, refused where a field is wrong, and opened",
+    async play(_stage, page) {
+      await page.goto("/emails");
+      await page.getByRole("button", { name: "Compose" }).click();
+      await page.getByRole("textbox", { name: "To" }).fill("no-address");
+      await page.getByRole("textbox", { name: "Subject" }).fill("Written by hand");
+      await page.getByRole("textbox", { name: "Message" }).fill("Hello");
+      await page.getByRole("button", { name: "Send the test" }).click();
+      await page.locator("dialog .problem").waitFor();
+      await page.getByRole("textbox", { name: "To" }).fill("maja.lind@posteo.example");
+      await page.getByRole("button", { name: "Send the test" }).click();
+      await page.getByRole("link", { name: "Open the e-mail" }).click();
+      await page.getByRole("heading", { name: "Written by hand" }).waitFor();
+      await page.getByText("a test key sent it").waitFor();
+    },
+  },
+  {
+    name: "deliveries of all endpoints are filtered and replayed, a span of one is sent again, a signature is checked",
+    async play({ scene, records }, page) {
+      await page.goto("/webhooks");
+      await page.getByRole("link", { name: "Deliveries" }).click();
+      await page.getByLabel("State").selectOption("delivered");
+      await page.waitForURL(/status=delivered/);
+      await page.getByRole("button", { name: "Replay" }).first().click();
+      await page.getByText("It is delivered again.").waitFor();
+      await page.goto(`/webhooks/${records.webhook}`);
+      await page.getByRole("button", { name: "Replay a span" }).click();
+      await page.getByLabel("Which").selectOption("delivered");
+      await page.getByRole("button", { name: "Send again" }).click();
+      await page.getByText(/Sent again: \d/).waitFor();
+      const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+      const body = '{"event":"email.delivered"}';
+      const seconds = 1_795_000_000;
+      const v1 = createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex");
+      await page.goto("/webhooks/signature");
+      await page.getByLabel("Signing secret").fill(secret);
+      await page.getByLabel("Signature", { exact: true }).fill(`t=${seconds},v1=${v1}`);
+      await page.getByLabel("Body").fill(`${body} `);
+      await page.getByRole("button", { name: "Check it" }).click();
+      await page.getByText("Does not match").waitFor();
+      await page.getByLabel("Body").fill(body);
+      await page.getByRole("button", { name: "Check it" }).click();
+      await page.getByText("Genuine").waitFor();
+      assert.ok(scene.receiver);
+    },
+  },
+];
