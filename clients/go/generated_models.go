@@ -692,11 +692,11 @@ type CreateMaskedAliasRequest struct {
 	ReplyEnabled *bool `json:"reply_enabled" postern:"optional"`
 	// Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the
 	// first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where
-	// it must not is held, and its author is told
+	// it must not is held, and its author is informed
 	Redact *string `json:"redact" postern:"optional"`
 	// What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-	// that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
-	// activity says where it is, and its author is told which file
+	// that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves, the
+	// activity says where it is, and its author is informed which file
 	UnopenedFiles *string `json:"unopened_files" postern:"optional"`
 	// The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes,
 	// in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
@@ -3353,8 +3353,8 @@ type IspStats struct {
 	HardBounceRate float64 `json:"hard_bounce_rate"`
 	// Marked as spam, as a part of those sent
 	ComplaintRate float64 `json:"complaint_rate"`
-	// Told by the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other:
-	// none of these, or none was asked (suppressed, no such domain)
+	// By the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other: none of
+	// these, or none was asked (suppressed, no such domain)
 	ISP string `json:"isp"`
 	// The five most frequent
 	TopBounceReasons []BounceReason `json:"top_bounce_reasons"`
@@ -3527,9 +3527,9 @@ type MaskedActivity struct {
 	ID RecordId `json:"id"`
 	// What happened
 	Type string `json:"type"`
-	// sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or a server put
-	// us off, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was
-	// stopped, or mail in quarantine (see /v1/inbound-emails)
+	// sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server
+	// deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply
+	// that was stopped, or mail in quarantine (see /v1/inbound-emails)
 	Outcome string `json:"outcome"`
 	// A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed,
 	// destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender,
@@ -3601,7 +3601,7 @@ type MaskedAlias struct {
 	Metadata    Metadata `json:"metadata"`
 	// false: switched off
 	Active bool `json:"active"`
-	// owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again, or
+	// owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again, or
 	// changing forward_to to one that is confirmed, switches the alias on
 	DisabledReason *string `json:"disabled_reason"`
 	// What happens to mail while it is switched off: drop or reject

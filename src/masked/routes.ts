@@ -61,7 +61,7 @@ const Alias = Named(
     disabled_reason: Type.Unsafe<string | null>({
       ...Nullable(Type.String()),
       description:
-        "owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on",
+        "owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on",
     }),
     on_disabled: OneOf(ON_DISABLED),
     reply_enabled: Type.Boolean(),
@@ -101,13 +101,13 @@ const settings = {
   redact: Type.Optional(
     OneOf(REDACT, {
       description:
-        "Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is told",
+        "Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is informed",
     }),
   ),
   unopened_files: Type.Optional(
     OneOf(UNOPENED_FILES, {
       description:
-        "What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file",
+        "What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves, the activity says where it is, and its author is informed which file",
     }),
   ),
   own_name: Type.Optional(

@@ -20,7 +20,7 @@ export type UnopenedFiles = (typeof UNOPENED_FILES)[number];
 export const OWN_NAME = ["leave", "replace"] as const;
 export type OwnName = (typeof OWN_NAME)[number];
 
-/** When the author of a reply that left is told what was changed in it. */
+/** When the author of a reply that left is informed what was changed in it. */
 export const REPLY_REPORT = ["never", "hidden", "always"] as const;
 export type ReplyReport = (typeof REPLY_REPORT)[number];
 
@@ -178,7 +178,7 @@ export type Who = Pick<Account, "org_id" | "environment" | "plan" | "state">;
 /** What asking a destination for its consent needs. */
 export type ConfirmationWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
 
-/** How mail of ours is queued. */
+/** How our mail is queued. */
 export type MaskedPorts = {
   findLane: FindLane;
   /** Mail was queued. */

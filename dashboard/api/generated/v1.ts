@@ -2465,12 +2465,12 @@ export interface components {
             /** @description false: nothing can be sent from the alias */
             reply_enabled?: boolean | null;
             /**
-             * @description Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is told
+             * @description Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where it must not is held, and its author is informed
              * @enum {string|null}
              */
             redact?: "all" | "quoted" | "off" | null;
             /**
-             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the activity says where it is, and its author is told which file
+             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves, the activity says where it is, and its author is informed which file
              * @enum {string|null}
              */
             unopened_files?: "hold" | "send" | null;
@@ -4578,7 +4578,7 @@ export interface components {
             used_today: number;
         };
         IspStats: components["schemas"]["MailFigures"] & {
-            /** @description Told by the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other: none of these, or none was asked (suppressed, no such domain) */
+            /** @description By the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other: none of these, or none was asked (suppressed, no such domain) */
             isp: string;
             /** @description The five most frequent */
             top_bounce_reasons: components["schemas"]["BounceReason"][];
@@ -4721,7 +4721,7 @@ export interface components {
              */
             type: "forward" | "reply" | "block" | "bounce" | "quarantine" | "auto_reply" | "config";
             /**
-             * @description sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or a server put us off, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
+             * @description sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
              * @enum {string}
              */
             outcome: "sent" | "deferred" | "failed" | "dropped" | "held";
@@ -4820,7 +4820,7 @@ export interface components {
             metadata: components["schemas"]["Metadata"];
             /** @description false: switched off */
             active: boolean;
-            /** @description owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on */
+            /** @description owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on */
             disabled_reason: string | null;
             /**
              * @description What happens to mail while it is switched off: drop or reject

@@ -45,7 +45,7 @@ export function newReplyLocal(random: World["random"]): string {
   return `r.${letters.join("")}`;
 }
 
-/** What an address of ours is looked up by, over all organizations. */
+/** What one of our addresses is looked up by, over all organizations. */
 export function addressDigest({ seal }: Sealing, address: string): Buffer {
   return seal.hash(address.toLowerCase(), "masked-address");
 }

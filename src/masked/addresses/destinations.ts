@@ -172,7 +172,7 @@ export async function resendConfirmation(
   const row = await world.db.asOrg(who.org_id, (tx) => mustFind(tx, who, id));
   if (row.status === "verified") throw new Refusal("invalid_state", "the destination is confirmed already");
   if (tryOpenText(world, who.org_id, row.sealed) === null) {
-    throw new Refusal("invalid_state", "the destination's address was sealed with a lost master key; add it anew");
+    throw new Refusal("invalid_state", "the destination's address was sealed with a lost master key; add it again");
   }
   if (row.confirmations_sent >= CONFIRMATIONS_MAX) {
     throw new Refusal("invalid_state", `the destination was asked ${CONFIRMATIONS_MAX} times; it is not asked again`);

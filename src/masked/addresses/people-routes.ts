@@ -92,7 +92,7 @@ const Entry = Named(
     type: OneOf(ACTIVITY_TYPES),
     outcome: OneOf(ACTIVITY_OUTCOMES, {
       description:
-        "sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or a server put us off, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
+        "sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
     }),
     reason: Type.Unsafe<string | null>({
       ...Nullable(Type.String()),

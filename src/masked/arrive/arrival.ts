@@ -1,5 +1,5 @@
 // Mail arrives for an alias or for a reverse address: the decision at RCPT, and the look at the whole message in session.
-// What a stranger must not do is refused here, while the one who sends can still be told, so that nothing is bounced later.
+// What a stranger must not do is refused here, while the one who sends can still be informed, so that nothing is bounced later.
 
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Path } from "../../mail/smtp-server/command.ts";
@@ -103,8 +103,8 @@ async function atHome(world: ArrivalWorld, ports: ArrivalPorts, alias: AliasRow)
 }
 
 /**
- * Why mail to an alias is not taken at all. Deliberate: what its owner did not switch off is put off, not dropped. The one
- * who writes keeps it for days, within which the owner confirms; if not, it is told by its own server.
+ * Why mail to an alias is not taken at all. Deliberate: what its owner did not switch off is deferred, not dropped. The one
+ * who writes keeps it for days, within which the owner confirms; if not, its own server says so.
  */
 function whyNot({ alias, destinations }: AliasContext): { answer: Refused; reason: string } | null {
   if (!alias.active && alias.disabled_reason !== DESTINATION_BOUNCING) {
@@ -145,7 +145,7 @@ export type Arriving = {
 
 /**
  * Looks at mail for aliases, reverse addresses and return paths of replies before it is taken: forged senders, policy,
- * floods. A message to several recipients has one answer: it is put off when one of them asks for that, and refused when
+ * floods. A message to several recipients has one answer: it is deferred when one of them asks for that, and refused when
  * all of them do; otherwise each is judged again when it is handled.
  */
 export function maskedCheck(world: ArrivalWorld) {
@@ -334,7 +334,7 @@ export function countRecipients(alias: AliasRow, mail: Pick<ParsedMail, "from" |
   return all.filter(({ email }) => !own.includes(email.toLowerCase())).length;
 }
 
-/** A check of receiving's (spam) with what it refuses to aliases told in their activity. */
+/** A check of receiving's (spam) with what it refuses to aliases noted in their activity. */
 export function withActivity<I extends Arriving, E extends Examined>(
   world: ArrivalWorld,
   check: (incoming: I, examination: E) => Promise<Refused | null>,

@@ -1,4 +1,4 @@
-// What the activity says of mail that was not taken: refused for good (550) or put off (450). Entries in bounds, so that
+// What the activity says of mail that was not taken: refused for good (550) or deferred (450). Entries in bounds, so that
 // nobody fills the activity by being refused; the counters count every mail that was refused for good.
 
 import { withPartitions } from "../../platform/database/partitions.ts";
@@ -52,7 +52,7 @@ export function refusalNoter(world: NoteWorld): NoteRefusal {
   };
 }
 
-/** As mail that was taken and blocked counts; what is put off comes again. */
+/** As mail that was taken and blocked counts; what is deferred comes again. */
 function isCounted({ route, code }: Turned): boolean {
   return route.kind === "masked" && code >= 500;
 }

@@ -11,7 +11,7 @@ import { canonicalAddress, mayReply } from "../arrive/sender-proof.ts";
 import { type AliasContext, addressFinder, contextFinder } from "../lookups.ts";
 import { automaticKind } from "../rewrite/automatic-reply.ts";
 import type { Change } from "../rewrite/changes.ts";
-import { maskedWord, type ToldLeak } from "../rewrite/tell-leaks.ts";
+import { maskedWord, type ReportedLeak } from "../rewrite/tell-leaks.ts";
 import type { Who } from "../types.ts";
 import type * as carry from "./carry.ts";
 import { contactsBehind } from "./quoted-people.ts";
@@ -28,8 +28,8 @@ export type Checked = {
   /** As it would leave, or would have left. */
   raw_base64: string | null;
   changes: Change[];
-  unopened: ToldLeak[];
-  leaks: ToldLeak[];
+  unopened: ReportedLeak[];
+  leaks: ReportedLeak[];
   words: string[];
 };
 

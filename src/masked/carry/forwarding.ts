@@ -1,5 +1,5 @@
 // C → A → D: a mail to an alias goes on to every confirmed destination, each with its own message, its author as a reverse
-// address. What is not forwarded is told in the activity, never to the one who wrote.
+// address. What is not forwarded stands in the activity, never to the one who wrote.
 
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Tx } from "../../platform/database/db.ts";
@@ -95,8 +95,8 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (asked !== null && !mail.released && (await isKept(world, alias))) {
       const contact = await findContact(alias, contactDigest(world, alias.id, from));
       if (contact?.blocked) return stop("contact_blocked", "block");
-      const told = (await isWithin(alias, "quarantine_notice_day")) ? destinations : [];
-      return hold("dmarc", "dmarc", await tellKept(world, ports, { alias, mail, from }, told));
+      const informed = (await isWithin(alias, "quarantine_notice_day")) ? destinations : [];
+      return hold("dmarc", "dmarc", await tellKept(world, ports, { alias, mail, from }, informed));
     }
     const outsiders = await outside(world, findAddress, destinations);
     const ready = outsiders.filter(({ email }) => own === null || email.toLowerCase() !== from);
@@ -144,10 +144,10 @@ async function tellKept(
   const ready = destinations.filter(({ status }) => status === "verified");
   const shown = shownName({ name: null, email: from });
   const { environment } = mail;
-  const told = { environment, about_id: null, shown, link: releaseLink(world, mail) };
+  const about = { environment, about_id: null, shown, link: releaseLink(world, mail) };
   return Promise.all(
     ready.map(async ({ email: to }) => ({
-      raw: await tellQuarantined(world, ports, alias, { to, ...told }),
+      raw: await tellQuarantined(world, ports, alias, { to, ...about }),
       trace: { kind: "notice" as const },
     })),
   );

@@ -1,5 +1,5 @@
 // Mail that was answered 250 is never lost because a parser is busy or a resolver is away: forwards go by the head alone,
-// replies wait, and after hours their author is told.
+// replies wait, and after hours their author is informed.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import PostalMime from "postal-mime";
@@ -113,7 +113,7 @@ test("a forward whose parser is busy goes on, in session and later", async () =>
   assert.deepEqual([read.from?.address, read.subject], [contact.reply_address, "order"]);
 });
 
-test("a reply waits for the parser and for DNS; after four hours its author is told, and it is over", async () => {
+test("a reply waits for the parser and for DNS; after four hours its author is informed, and it is over", async () => {
   const reply = replyHandler(world, ports, async () => ({ quarantine: null }));
   const cases: [Trouble, RegExp][] = [
     [{ parser: true }, /could not be read/],
@@ -132,7 +132,7 @@ test("a reply waits for the parser and for DNS; after four hours its author is t
   }
 });
 
-test("a reply whose builder is slow or stops waits; its author is told when it was too much for half an hour", async () => {
+test("a reply whose builder is slow or stops waits; its author is informed when it was too much for half an hour", async () => {
   const reply = replyHandler(world, ports, async () => ({ quarantine: null }));
   for (const builder of ["the parser took too long", "the parser has stopped"]) {
     await assert.rejects(reply(arrived(D, contact.id, { builder, age_ms: 29 * 60_000 })), NotNow, builder);
@@ -151,7 +151,7 @@ test("a forward that is too much for a worker waits, and after half an hour lies
   assert.deepEqual([outcome.status, outcome.reason, outcome.forwards], ["quarantined", "too_complex", []]);
 });
 
-test("nobody is told about a reply that somebody else wrote in their name", async () => {
+test("nobody is informed about a reply that somebody else wrote in their name", async () => {
   const forged = arrived("eve@elsewhere.example", contact.id, { parser: true });
   const outcome = await replyHandler(world, ports, async () => ({ quarantine: null }))(forged);
   assert.deepEqual([outcome.status, outcome.reason, outcome.forwards], ["failed", "unauthorised_sender", []]);

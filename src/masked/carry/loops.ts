@@ -1,5 +1,5 @@
 // Is mail to an alias our own forward that came back? Only what we can prove counts: a mark or a return path that we made
-// for this very alias, an author that is a reverse address of ours. What else this or another installation sends is mail.
+// for this very alias, an author that is one of our reverse addresses. What else this or another installation sends is mail.
 import { readToken } from "../../mail/bounce-token.ts";
 import { headerValues, splitMessage } from "../../mail/mime/parse-head.ts";
 import { TOKEN_CONTEXT } from "../../outbound/outbound.ts";
@@ -39,7 +39,7 @@ export function loopMark({ seal }: Pick<World, "seal">, { id }: Pick<AliasRow, "
   return seal.hash(id, "masked-loop").toString("hex").slice(0, 32);
 }
 
-/** Every mail that we send has a return path of ours: only that of a forward of this alias says that it came back. */
+/** Every mail that we send has one of our return paths: only that of a forward of this alias says that it came back. */
 async function isOwnForward({ db, seal }: LoopWorld, alias: AliasRow, envelopeFrom: string): Promise<boolean> {
   const [, token = ""] = /^b\+([a-z2-7]+)@/i.exec(envelopeFrom) ?? [];
   const named = token === "" ? null : readToken(token, (text) => seal.hash(text, TOKEN_CONTEXT));

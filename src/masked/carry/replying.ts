@@ -1,6 +1,6 @@
 // D → R → C: a mail from a confirmed destination to a reverse address leaves from the alias. Who may was decided in session
-// and is decided again here, because verdicts and settings may have changed since; then everything is built anew, and the
-// leak gate has the last word. What does not leave is told to its author.
+// and is decided again here, because verdicts and settings may have changed since; then everything is rebuilt, and the
+// leak gate has the last word. Its author is informed of what does not leave.
 
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import { NotNow } from "../../platform/not-now.ts";
@@ -160,8 +160,8 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
     message_id: `<${outer}>`,
   };
   const leaving: carry.Leaving[] = [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id } }];
-  const told = { to: reply.author, environment: mail.environment, about_id: parsed.message_id, unopened, changes };
-  const report = await tellSent(world, ports, alias, told);
+  const order = { to: reply.author, environment: mail.environment, about_id: parsed.message_id, unopened, changes };
+  const report = await tellSent(world, ports, alias, order);
   if (report !== null) leaving.push({ raw: report, trace: { kind: "notice" } });
   return carry.conclude(
     world,
@@ -192,7 +192,7 @@ function ownerOf({ context, author }: Reply) {
 
 type Held = Extract<Awaited<ReturnType<typeof build>>, { kind: "held" }>;
 
-/** The leak gate found something: its author is told what, and may have it sent all the same where it is theirs alone. */
+/** The leak gate found something: its author is informed what, and may have it sent all the same where it is theirs alone. */
 async function holdBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply: Reply, held: Held) {
   const { context, mail, about, author, parsed } = reply;
   const { alias, destinations } = context;
@@ -215,7 +215,7 @@ async function holdBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
 
 type Kept = Pick<carry.Conclusion, "also" | "ids">;
 
-/** The reply does not leave: its author is told, and the activity says so. */
+/** The reply does not leave: its author is informed, and the activity says so. */
 async function turnBack(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,

@@ -18,7 +18,7 @@ export function outerId({ seal }: SealWorld, { id, domain }: Omit<Alias, "org_id
   return `${seal.hash(`${id} ${innerId}`, "masked-outer-id").toString("hex").slice(0, 32)}@${domain}`;
 }
 
-/** A contact's id as it can be written; in place of what no header field may hold one of ours, for all copies the same. */
+/** A contact's id as it can be written; in place of what no header field may hold one of our own, for all copies the same. */
 export function writableId({ seal }: SealWorld, { id, domain }: Omit<Alias, "org_id">, given: string): string {
   if (isMessageId(given)) return given;
   return `<${seal.hash(`${id} ${given}`, "masked-given-id").toString("hex").slice(0, 32)}@${domain}>`;
@@ -69,7 +69,7 @@ async function lookUp(world: SealWorld, tx: Query, alias: Alias, ids: readonly s
 
 /**
  * Which of the two ids is the mailbox's. Outer ids are seen in contacts' mail, and can come back as what a reply answers:
- * taken for the mailbox's, they would be answered with its own. They can be told, because they are made from those.
+ * taken for the mailbox's, they would be answered with its own. They can be recognized, because they are made from those.
  */
 function sidesOf(world: SealWorld, alias: Alias, id: string, { counterpart }: KnownId): Sides {
   if (counterpart === null) return { inner: id, outer: id };

@@ -1,5 +1,5 @@
 // Leaving a mailing list that takes only mail (RFC 2369): a mail program would send it from the real mailbox, so the link in
-// a forward leads to a page of ours, and its button sends the mail from the alias. The link is sealed: it shows and holds
+// a forward leads to one of our pages, and its button sends the mail from the alias. The link is sealed: it shows and holds
 // nothing for others. Opening it does nothing, because mail scanners open links.
 
 import { getDomain } from "tldts";

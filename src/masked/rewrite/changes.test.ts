@@ -22,7 +22,7 @@ test("an ordinary answer changes what stands for its reader, and hides nothing",
   assert.deepEqual(changes.filter(isHiding), []);
 });
 
-test("each place where the mailbox or its name stood is told by its part", () => {
+test("each place where the mailbox or its name stood is named by its part", () => {
   const message = `${HEAD.replace("Re: order", `Re: order of ${D}`)}Content-Type: multipart/mixed; boundary=b
 
 --b
@@ -68,7 +68,7 @@ x
   assert.ok(!JSON.stringify(changes).includes("anna"));
 });
 
-test("a signature around the mail and links that a server rewrote are told", () => {
+test("a signature around the mail and links that a server rewrote are reported", () => {
   const link = `https://eur01.safelinks.protection.outlook.com/?url=${encodeURIComponent("https://a.example/x")}&data=1`;
   const message = `${HEAD}Content-Type: multipart/signed; boundary=b
 

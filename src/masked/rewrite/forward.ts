@@ -1,4 +1,4 @@
-// A mail to an alias as it goes on to the real mailbox: a header written anew from an allow-list, From and every other
+// A mail to an alias as it goes on to the real mailbox: a rewritten header from an allow-list, From and every other
 // recipient as reverse addresses, To the alias and never the mailbox (clients quote that line in replies). The body stays
 // as it came, but for calendars, whose people are rewritten so that an answer comes back through the alias, and for lines that
 // strict servers refuse: what leaves is ours.

@@ -1,4 +1,4 @@
-// Header fields of forwards and replies: what stands in one of the mail that came, and fields that both write anew.
+// Header fields of forwards and replies: what stands in one of the mail that came, and fields that both rewrite.
 import { isUtf8 } from "node:buffer";
 import { charsetOfText } from "../../mail/mime/choose-bodies.ts";
 import { readableValue, unfoldedValue } from "../../mail/mime/header-text.ts";

@@ -1,8 +1,8 @@
-// How the servers of mailboxes write the links of a mail anew, for tests: each names the server, some the mailbox.
+// How the servers of mailboxes rewrite the links of a mail, for tests: each names the server, some the mailbox.
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
 import type { Dice } from "./random-tree.fixture.ts";
 
-/** Writes one link anew, for this mailbox. */
+/** Rewrites one link, for this mailbox. */
 export type LinkRewriter = (link: string, owner: string) => string;
 
 const DATA = `05%7C02%7C{owner}%7C${"5f3c".repeat(8)}%7C0%7C0%7C638${"1".repeat(15)}%7CUnknown%7CTWFpbGZsb3d8eyJWIjoiMC4w`;

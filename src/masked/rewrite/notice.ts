@@ -1,4 +1,4 @@
-// What the owner of a mailbox is told about a reply, in our own words. Of one that did not reach its contact it is a delivery
+// What the owner of a mailbox is informed about a reply, in our own words. Of one that did not reach its contact it is a delivery
 // status notification (RFC 3464 in a multipart/report, RFC 6522), of one that left a plain mail. It comes from nobody (null
 // reverse-path) and says that a machine wrote it (RFC 3834), so that nothing answers it. Of the reply its Message-ID is
 // repeated and the names of files that matter.

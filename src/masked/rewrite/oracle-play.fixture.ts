@@ -391,7 +391,7 @@ function withFiles(message: Buffer, files: readonly Part[], attached: Buffer | n
 /** What two answers differ in beyond the letters of the guess; null when in nothing. */
 export function differenceOf(one: BuiltReply, other: BuiltReply): string | null {
   if (one.kind !== "built" || other.kind !== "built") {
-    const [a, b] = [one, other].map(told);
+    const [a, b] = [one, other].map(reported);
     return a === b ? null : `${a} / ${b}`;
   }
   const [a, b] = [texts(one.bytes), texts(other.bytes)];
@@ -404,7 +404,7 @@ export function differenceOf(one: BuiltReply, other: BuiltReply): string | null 
 }
 
 /** All but its bytes: nobody sees them. */
-function told(reply: BuiltReply): string {
+function reported(reply: BuiltReply): string {
   return reply.kind === "built" ? "built" : JSON.stringify({ ...reply, bytes: "" });
 }
 

@@ -1,4 +1,4 @@
-// A reply from a real mailbox as it leaves from its alias: a header written anew from a short allow-list, the body rebuilt
+// A reply from a real mailbox as it leaves from its alias: a rewritten header from a short allow-list, the body rebuilt
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
 import { splitMessage } from "../../mail/mime/parse-head.ts";
@@ -12,7 +12,7 @@ import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
 import { keepingSent, rejoining, restoring, type SentContent } from "./sent-content.ts";
-import { type Told, type ToldLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
+import { type Reported, type ReportedLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
 import { isLineDigest } from "./wrapped-lines.ts";
 
 export type ReplyOrder = {
@@ -50,11 +50,11 @@ export type BuiltReply =
       bytes: Buffer;
       redactions: number;
       dropped: string[];
-      unopened: ToldLeak[];
+      unopened: ReportedLeak[];
       changes: Change[];
     }
   /** `bytes`: as it would have left. */
-  | ({ kind: "held"; bytes: Buffer; redactions: number; unopened: ToldLeak[]; changes: Change[] } & Told)
+  | ({ kind: "held"; bytes: Buffer; redactions: number; unopened: ReportedLeak[]; changes: Change[] } & Reported)
   | { kind: "refused"; reason: ScrubRefusal };
 
 /** Parts that the mutation tests exchange; nothing else does. */
@@ -77,17 +77,17 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   const all = gate(searched.bytes, secretsOf(order));
   const unopened = order.unopened_files === "send" ? all.filter(({ isUnopened }) => isUnopened) : [];
   const leaks = all.filter((leak) => !unopened.includes(leak));
-  const told = withFiles(
+  const reported = withFiles(
     searched.bytes,
     all.filter(({ isUnopened }) => isUnopened),
   );
-  if (leaks.length === 0) return { ...finished, unopened: told };
+  if (leaks.length === 0) return { ...finished, unopened: reported };
   const { bytes: built, redactions, changes } = finished;
   const why = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), gate);
-  return { kind: "held", bytes: built, redactions, unopened: told, changes, ...why };
+  return { kind: "held", bytes: built, redactions, unopened: reported, changes, ...why };
 }
 
-/** Does the order name anything that the contact sent and that must not be told otherwise? */
+/** Does the order name anything that the contact sent and that must not be said otherwise? */
 function isTelling({ sent, restored, ...order }: ReplyOrder): boolean {
   const { text } = createReplacer(hiddenBy({ ...order, sent, restored }));
   const people = [...order.to, ...order.cc, ...restored.map(({ to }) => ({ email: to }))];
@@ -140,7 +140,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
   return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped, unopened: [], changes };
 }
 
-/** The same people and ids without what only the contact can have told. */
+/** The same people and ids without what only the contact can have said. */
 function withoutGiven(order: ReplyOrder): Pick<ReplyOrder, "to" | "cc" | "in_reply_to" | "references"> {
   const { text } = createReplacer(hiddenBy(order));
   const given = [...order.restored.map(({ to }) => to), ...order.sent.tokens.map(({ email }) => email)];
@@ -209,8 +209,8 @@ function wordsOf(order: ReplyOrder): Word[] {
 }
 
 function hiddenBy({ hidden, to, cc, sent }: ReplyOrder): Replacement[] {
-  const told = sent.tokens.map(({ email }) => email);
-  const seen = [...to, ...cc].map(({ email }) => email).filter((email) => !told.includes(email));
+  const named = sent.tokens.map(({ email }) => email);
+  const seen = [...to, ...cc].map(({ email }) => email).filter((email) => !named.includes(email));
   return hiddenForms(hidden, seen);
 }
 

@@ -243,11 +243,11 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
     const exchanger = createExchanger(
       [...readers, ...restored].map((one) => ({ ...one, write: shelved(one.write, shelf) })),
     );
-    const told = exchanger[kind](source);
-    if (kind === "name" && digests.has(nameDigest(sent.key, shelf.take(told.text)))) {
-      return { text: taken ? "" : shelf.take(told.text), count: told.count };
+    const exchanged = exchanger[kind](source);
+    if (kind === "name" && digests.has(nameDigest(sent.key, shelf.take(exchanged.text)))) {
+      return { text: taken ? "" : shelf.take(exchanged.text), count: exchanged.count };
     }
-    const whole = replaceLines(told.text, isHtml, (line, plain) =>
+    const whole = replaceLines(exchanged.text, isHtml, (line, plain) =>
       digests.has(sentDigest(sent.key, normalLine(shelf.clear(plain)))) ? shelf.put(others[kind](line).text) : line,
     );
     const words =
@@ -260,7 +260,7 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
       digests.has(sentDigest(sent.key, plain)) ? shelf.put(text) : text,
     );
     const { text, count, runs = 0 } = replacer[kind](kept);
-    return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + told.count, runs };
+    return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + exchanged.count, runs };
   };
   return {
     text: (source) => run(source, false, "text"),

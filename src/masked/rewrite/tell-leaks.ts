@@ -7,14 +7,14 @@ import { filenameOf } from "./scrub/part-fields.ts";
 import { PART_LIMITS } from "./scrub/scrub-parts.ts";
 
 /** `file`: the name of the file that it is in; null where that is no file. */
-export type ToldLeak = Leak & { file: string | null };
+export type ReportedLeak = Leak & { file: string | null };
 
 /** A secret, and the forms of it that the gate looks for. */
 export type Word = { word: string; secrets: Secrets };
 
-export type Told = { leaks: ToldLeak[]; words: string[] };
+export type Reported = { leaks: ReportedLeak[]; words: string[] };
 
-/** The gate searches once more for each word: in a mail that is larger, nobody is told which it was. */
+/** The gate searches once more for each word: in a mail that is larger, nobody is informed which it was. */
 const OCTETS_MAX = 2_000_000;
 
 /** The leaks with their files, and the words that were found; none where the gate found something else. */
@@ -22,7 +22,7 @@ export function tellLeaks(
   { bytes, leaks }: { bytes: Buffer; leaks: readonly Leak[] },
   words: readonly Word[],
   gate: typeof findLeaks,
-): Told {
+): Reported {
   const [any] = words;
   if (!any || bytes.length > OCTETS_MAX) return { leaks: withFiles(bytes, leaks), words: [] };
   const countOf = (secrets: Secrets) => gate(bytes, secrets).length;
@@ -33,7 +33,7 @@ export function tellLeaks(
 }
 
 /** Each with the name of the file that it is in. */
-export function withFiles(bytes: Buffer, leaks: readonly Leak[]): ToldLeak[] {
+export function withFiles(bytes: Buffer, leaks: readonly Leak[]): ReportedLeak[] {
   const { root } = parseStructure(bytes, PART_LIMITS);
   return leaks.map((leak) => {
     let part = root;

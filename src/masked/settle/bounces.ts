@@ -1,5 +1,5 @@
 // What bounces behind a masked address. A forward: it counts against the destination, three hard ones within a day suspend
-// it, and the contact hears nothing. A reply: its author is told, in our words. Each message's bounce counts once, whether
+// it, and the contact learns nothing. A reply: its author is informed, in our words. Each message's bounce counts once, whether
 // the server refused it in session or sent a report later.
 import type { FindLane } from "../../outbound/outbound.ts";
 import type { Tx } from "../../platform/database/db.ts";

@@ -6,7 +6,7 @@ import { REPLY_RECIPIENTS_MAX } from "../arrive/arrival.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import * as carry from "../carry/carry.ts";
 import { buildNotice, type Notice } from "../rewrite/notice.ts";
-import type { ToldLeak } from "../rewrite/tell-leaks.ts";
+import type { ReportedLeak } from "../rewrite/tell-leaks.ts";
 import type { AliasRow, Environment } from "../types.ts";
 
 /** The pages that send the reply as it is, and that change what replies may show; null where there is none. */
@@ -14,7 +14,7 @@ export type Links = { send: string | null; setting: string | null };
 
 /** Why a reply was not sent. `words` are shown as they are. */
 export type Refusal =
-  | { kind: "leak"; leaks: readonly ToldLeak[]; words: readonly string[]; links: Links }
+  | { kind: "leak"; leaks: readonly ReportedLeak[]; words: readonly string[]; links: Links }
   | {
       kind:
         | "foreign_recipient"
@@ -159,7 +159,7 @@ function explainLeak(own: string, { leaks, words, links }: Extract<Refusal, { ki
 }
 
 /** Where it is, as its author knows it. */
-export function placeOf({ where, file }: ToldLeak): string {
+export function placeOf({ where, file }: ReportedLeak): string {
   return file === null ? where : `the file "${file}" (${where})`;
 }
 

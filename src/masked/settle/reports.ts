@@ -6,7 +6,7 @@ import type { RawMessage } from "../../sending/types.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import type * as carry from "../carry/carry.ts";
 import { type Change, isHiding } from "../rewrite/changes.ts";
-import type { ToldLeak } from "../rewrite/tell-leaks.ts";
+import type { ReportedLeak } from "../rewrite/tell-leaks.ts";
 import type { AliasRow, Environment } from "../types.ts";
 import { listOf, type Mail, placeOf, toOwner } from "./notices.ts";
 
@@ -14,7 +14,7 @@ const FILES_SHOWN_MAX = 20;
 const CHANGES_SHOWN_MAX = 30;
 
 type SentOrder = Pick<Mail, "to" | "environment" | "about_id"> & {
-  unopened: readonly ToldLeak[];
+  unopened: readonly ReportedLeak[];
   changes: readonly Change[];
 };
 
@@ -42,7 +42,7 @@ export async function tellSent(
   return toOwner(world, ports, alias, { ...mail, subject, paragraphs, failure: null });
 }
 
-function explainUnopened(own: string, unopened: readonly ToldLeak[]): string[] {
+function explainUnopened(own: string, unopened: readonly ReportedLeak[]): string[] {
   return [
     `Your reply from ${own} was sent, with something in it that nobody could look into:`,
     listOf(unopened.map(placeOf), FILES_SHOWN_MAX, "files"),
@@ -51,7 +51,7 @@ function explainUnopened(own: string, unopened: readonly ToldLeak[]): string[] {
 }
 
 function explainChanges(alias: AliasRow, changes: readonly Change[]): string[] {
-  const why = `The setting reply_report of the alias says ${alias.reply_report}; with never, nobody is told of changes.`;
+  const why = `The setting reply_report of the alias says ${alias.reply_report}; with never, nobody is informed of changes.`;
   const own = addressOf(alias);
   if (changes.length === 0) return [`Your reply from ${own} was sent. Nothing in it had to be changed.`, why];
   return [
@@ -89,7 +89,7 @@ function wordsOf({ where, place, kind, detail, count }: Change): string {
     case "left_out":
       return `left out, because it says who wrote the mail: ${detail} (${where})`;
     case "written_anew":
-      return `written anew from its few fields: ${detail} (${where})`;
+      return `rewritten from its few fields: ${detail} (${where})`;
   }
 }
 
@@ -109,7 +109,7 @@ export async function tellQuarantined(
 ): Promise<RawMessage> {
   const paragraphs = [
     `A mail to ${addressOf(alias)} says that it is from ${shown}, and that is not proven: the domain asks that such mail is not delivered like other mail (DMARC). It was not forwarded.`,
-    "It is kept in the list of received mail, with the status quarantined. There it can be looked at, released or deleted. Nobody else was told.",
+    "It is kept in the list of received mail, with the status quarantined. There it can be looked at, released or deleted. Nobody else was informed.",
     `If you know that it is genuine, this link forwards it, once and within 24 hours:\n${link}`,
     "The setting forged_mail says whether such mail is kept (quarantine) or forwarded with a warning (warn). There are at most five such notices a day for each alias.",
   ];

@@ -48,16 +48,16 @@ export async function settleTraces(world: carry.CarryWorld, ports: TracePorts): 
   return traces.length;
 }
 
-/** The entries of forwards and replies say what became of them: on its way, put off by a server, given up. */
+/** The entries of forwards and replies say what became of them: on its way, deferred by a server, given up. */
 async function tellOutcomes(
   world: Pick<carry.CarryWorld, "db">,
   sent: readonly queries.TraceRow[],
   ended: ReadonlyMap<string, EndedMessage>,
 ): Promise<void> {
-  const told = sent.filter(({ kind }) => kind === "forward" || kind === "reply");
-  const open = told.filter(({ id }) => !ended.has(id));
+  const carried = sent.filter(({ kind }) => kind === "forward" || kind === "reply");
+  const open = carried.filter(({ id }) => !ended.has(id));
   const deferred = new Set((await findDeferred(world.db, open)).map(({ id }) => id));
-  const outcomes = told.map(({ org_id, id }): queries.Outcome => {
+  const outcomes = carried.map(({ org_id, id }): queries.Outcome => {
     const end = ended.get(id);
     return { org_id, id, outcome: end ? (isGivenUp(end) ? "failed" : "sent") : deferred.has(id) ? "deferred" : "sent" };
   });

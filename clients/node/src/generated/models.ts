@@ -322,13 +322,13 @@ export type CreateMaskedAliasRequest = {
   /**
    * Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote before the
    * first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it
-   * where it must not is held, and its author is told
+   * where it must not is held, and its author is informed
    */
   redact?: "all" | "quoted" | "off" | (string & {}) | null;
   /**
    * What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-   * that Postern cannot open. hold: it does not leave, and its author is told which file. send: it leaves, the
-   * activity says where it is, and its author is told which file
+   * that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves,
+   * the activity says where it is, and its author is informed which file
    */
   unopened_files?: "hold" | "send" | (string & {}) | null;
   /**
@@ -1743,8 +1743,8 @@ export type IspStats = {
   /** Marked as spam, as a part of those sent */
   complaint_rate: number;
   /**
-   * Told by the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other:
-   * none of these, or none was asked (suppressed, no such domain)
+   * By the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ; other: none
+   * of these, or none was asked (suppressed, no such domain)
    */
   isp: string;
   /** The five most frequent */
@@ -1800,9 +1800,9 @@ export type MaskedActivity = {
   /** What happened */
   type: "forward" | "reply" | "block" | "bounce" | "quarantine" | "auto_reply" | "config" | (string & {});
   /**
-   * sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or a server put
-   * us off, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that
-   * was stopped, or mail in quarantine (see /v1/inbound-emails)
+   * sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server
+   * deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply
+   * that was stopped, or mail in quarantine (see /v1/inbound-emails)
    */
   outcome: "sent" | "deferred" | "failed" | "dropped" | "held" | (string & {});
   /**
@@ -1861,7 +1861,7 @@ export type MaskedAlias = {
   /** false: switched off */
   active: boolean;
   /**
-   * owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming one again,
+   * owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again,
    * or changing forward_to to one that is confirmed, switches the alias on
    */
   disabled_reason: string | null;

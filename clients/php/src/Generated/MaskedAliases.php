@@ -87,11 +87,11 @@ final class MaskedAliases
      *     reply_enabled?: bool|null,
      *     // Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote
      *     // before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply
-     *     // that would show it where it must not is held, and its author is told
+     *     // that would show it where it must not is held, and its author is informed
      *     redact?: string|null,
      *     // What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
-     *     // by a method that Postern cannot open. hold: it does not leave, and its author is told which
-     *     // file. send: it leaves, the activity says where it is, and its author is told which file
+     *     // by a method that Postern cannot open. hold: it does not leave, and its author is informed which
+     *     // file. send: it leaves, the activity says where it is, and its author is informed which file
      *     unopened_files?: string|null,
      *     // The author's own name, as the From line of the reply has it. It never stands beside the address,
      *     // above quotes, in heads of attached mail or in calendars. leave: in running text and signatures

@@ -1,4 +1,4 @@
-// The answer to an invitation (RFC 5546 §3.2.3, §3.2.7), written anew from the few fields that its organizer needs: which
+// The answer to an invitation (RFC 5546 §3.2.3, §3.2.7), rewritten from the few fields that its organizer needs: which
 // meeting, who was invited, and what they say to it; times in UTC. Nothing else of it leaves: no name, no zone, no text, nothing
 // of the program that wrote it or of who wrote it for somebody.
 import type { HeaderMailbox } from "../../../mail/mime/write/encode-header.ts";

@@ -1,6 +1,6 @@
 // The calendars of a mail on its way to a real mailbox. Its mail program answers an invitation to whom the calendar names,
-// from the mailbox: so each calendar is read, its people are exchanged (calendar-person.ts), and it is written anew in UTF-8,
-// with a type and an encoding of ours, so that a reader sees what was read here and nothing else. What cannot be read, or
+// from the mailbox: so each calendar is read, its people are exchanged (calendar-person.ts), and it is rewritten in UTF-8,
+// with a type and our own encoding, so that a reader sees what was read here and nothing else. What cannot be read, or
 // lies beyond the limits, is left out. Attached mails are looked into; archives and encrypted parts are not: who unpacks them
 // imports them by hand. All other bytes stay as they came.
 import { decodeText } from "../../../mail/mime/decode-charset.ts";

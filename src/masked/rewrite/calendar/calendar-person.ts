@@ -1,6 +1,6 @@
 // The people in the lines of a calendar: organizers and attendees (RFC 5545 §3.8.4.1, §3.8.4.3, RFC 9073 §8.1), and what
 // programs add of that kind. A mail program answers whom such a line names, past every header field of the mail, so a line
-// is written anew from what is understood of it: whoever is not known becomes somebody who is. Values of other lines stay.
+// is rewritten from what is understood of it: whoever is not known becomes somebody who is. Values of other lines stay.
 import { parseAddress } from "../../../mail/address.ts";
 import type { Replaced, Replacement } from "../scrub/replace-addresses.ts";
 import { contentLines } from "./calendar.ts";

@@ -133,7 +133,7 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
     look.leaks.push({ where: `${place}, which could not be looked into: ${why}`, isUnopened: true });
   }
   if (!type.startsWith("message/")) return;
-  // Nobody writes an attached message anew: none of it is the author's own text.
+  // Nobody rewrites an attached message: none of it is the author's own text.
   const needles = look.allowed === "bodies" ? look.names : look.needles;
   const within: Look = { ...look, needles, allowed: "nothing" };
   lookInto(within, bytes.toString("latin1"), `the message in ${where}`, depth + 1);

@@ -1,4 +1,4 @@
-// Every file of a reply is opened, or its author is told which one was not: archives of all kinds, and PDFs whose text only a
+// Every file of a reply is opened, or its author is informed which one was not: archives of all kinds, and PDFs whose text only a
 // reader of fonts, object streams, LZW or passwords sees.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -14,23 +14,23 @@ const D = "anna@home.example";
 const packed = JSON.parse(readFileSync(new URL("./packed-files.json", import.meta.url), "utf8"));
 const fileOf = (name: string) => Buffer.from(packed[name], "base64");
 
-/** The reply with this file alone: what became of it, and what is told. */
+/** The reply with this file alone: what became of it, and what is reported. */
 async function sent(file: Buffer, more: { unopened_files?: "send" } = {}) {
   const head = `${HEAD}Content-Type: application/octet-stream; name="x.bin"\nContent-Transfer-Encoding: base64\n\n`;
   const bytes = Buffer.from(`${head}${file.toString("base64")}\n`.replace(/\n/g, "\r\n"));
   const reply = await buildOpenedReply(bytes, { ...order(D), ...more });
-  if (reply.kind === "held") return { kind: reply.kind, told: reply.leaks.map(({ where }) => where).join("; ") };
+  if (reply.kind === "held") return { kind: reply.kind, reported: reply.leaks.map(({ where }) => where).join("; ") };
   return {
     kind: reply.kind,
-    told: reply.kind === "built" ? reply.unopened.map(({ where }) => where).join("; ") : reply.reason,
+    reported: reply.kind === "built" ? reply.unopened.map(({ where }) => where).join("; ") : reply.reason,
   };
 }
 
 test("an address that only a reader of PDFs sees is found", async () => {
   for (const name of ["pdf_to_unicode", "pdf_lzw", "pdf_empty_password", "pdf_object_stream"]) {
-    const { kind, told } = await sent(fileOf(name));
+    const { kind, reported } = await sent(fileOf(name));
     assert.equal(kind, "held", name);
-    assert.doesNotMatch(told, /could not be looked into/, name);
+    assert.doesNotMatch(reported, /could not be looked into/, name);
   }
 });
 
@@ -80,15 +80,15 @@ test("an address in an archive of ZIP64, or in one six deep, is found", async ()
   let deep = makeZip([{ name: "core.xml", content: core }]);
   for (let depth = 0; depth < 5; depth += 1) deep = makeZip([{ name: "in.zip", content: deep }]);
   for (const file of [zip64("docProps/core.xml", core), deep]) {
-    const { kind, told } = await sent(file);
+    const { kind, reported } = await sent(file);
     assert.equal(kind, "held");
-    assert.doesNotMatch(told, /could not be looked into/);
+    assert.doesNotMatch(reported, /could not be looked into/);
   }
   const innocent = zip64("docProps/core.xml", Buffer.from("nobody"));
-  assert.deepEqual(await sent(innocent), { kind: "built", told: "" });
+  assert.deepEqual(await sent(innocent), { kind: "built", reported: "" });
 });
 
-test("a file that cannot be opened is held, and the author is told which and why; by setting it leaves", async () => {
+test("a file that cannot be opened is held, and the author is informed which and why; by setting it leaves", async () => {
   const locked = makeZip([{ name: "a.txt", content: Buffer.from(D) }]);
   for (const at of [6, locked.indexOf("PK\x01\x02") + 8]) locked[at] = 1;
   let deep = makeZip([{ name: "a.txt", content: Buffer.from(D) }]);
@@ -112,10 +112,10 @@ test("a file that cannot be opened is held, and the author is told which and why
   for (const [name, file, words] of cases) {
     const held = await sent(file);
     assert.equal(held.kind, "held", name);
-    assert.match(held.told, words, name);
+    assert.match(held.reported, words, name);
     const left = await sent(file, { unopened_files: "send" });
-    assert.equal(left.kind, "built", `${name}: ${left.told}`);
-    assert.match(left.told, words, name);
+    assert.equal(left.kind, "built", `${name}: ${left.reported}`);
+    assert.match(left.reported, words, name);
   }
 });
 
@@ -129,5 +129,5 @@ test("what is opened is bounded, and ordinary files are not held", async () => {
   assert.deepEqual((await openFile(pictures)).unopened, []);
   assert.deepEqual((await openFile(Buffer.from("PK is a word, and %PDF is another"))).unopened, []);
   const jpeg = Buffer.concat([Buffer.from("ffd8ffe000104a464946", "hex"), Buffer.alloc(50_000, 0x5a)]);
-  assert.deepEqual(await sent(jpeg), { kind: "built", told: "" });
+  assert.deepEqual(await sent(jpeg), { kind: "built", reported: "" });
 });

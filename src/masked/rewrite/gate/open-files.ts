@@ -137,7 +137,7 @@ function unpacked({ packed, method }: ZipEntry, left: number): Buffer | null {
   }
 }
 
-/** Formats that are told by their first octets, and that nothing here can open. */
+/** Formats that are known by their first octets, and that nothing here can open. */
 const CLOSED: readonly (readonly [RegExp, string])[] = [
   [/^7z\xbc\xaf\x27\x1c/, "it is a 7-Zip archive"],
   [/^Rar!\x1a\x07/, "it is a RAR archive"],

@@ -46,7 +46,7 @@ function ofListed(file: Buffer, entry: Listed): ZipEntry {
   };
 }
 
-/** To the next local header or the end of the file, where the size is not told before. */
+/** To the next local header or the end of the file, where the size is not known before. */
 function localEntries(file: Buffer, entriesMax: number): ZipEntry[] {
   const entries: ZipEntry[] = [];
   for (let at = file.indexOf(LOCAL); at !== -1 && entries.length < entriesMax; at = file.indexOf(LOCAL, at + 4)) {

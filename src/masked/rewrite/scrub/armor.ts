@@ -1,5 +1,5 @@
 // OpenPGP in the text of a mail (RFC 9580 §6.2, §7): a key names its owner in base64, a signature names the key, and
-// key servers name the owner. Keys and signatures are cut out, signed text is unwrapped; an encrypted message is told, since
+// key servers name the owner. Keys and signatures are cut out, signed text is unwrapped; an encrypted message is reported, since
 // nobody can look into it. Certificates and other PEM stay: the leak gate decodes them.
 
 /** `is_encrypted`: there is a message that only its recipient can read, not in a quote. */

@@ -87,7 +87,7 @@ function packetTags(bytes: Buffer): number[] {
   return tags;
 }
 
-/** Null for a length that is told piece by piece, and for one that is cut. */
+/** Null for a length that is given piece by piece, and for one that is cut. */
 function behindNew(bytes: Buffer, at: number): number | null {
   const first = bytes[at] as number;
   if (first < 192) return at + 1 + first;

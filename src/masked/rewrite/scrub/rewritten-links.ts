@@ -1,4 +1,4 @@
-// Links that the server of a mailbox wrote anew when mail came in, to look at them when they are opened. A quote holds them in
+// Links that the server of a mailbox rewrote when mail came in, to look at them when they are opened. A quote holds them in
 // that form: it names the server, often the mailbox, and is not what the contact sent. So each goes back to what it was made of,
 // in every reply alike. What keeps its link on a server (Mimecast) cannot be undone here; it says nothing of a mailbox.
 import { decodeEntities } from "../../../mail/mime/html-entities.ts";

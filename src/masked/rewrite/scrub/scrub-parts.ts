@@ -1,4 +1,4 @@
-// The body of a reply, built anew so that nothing of the mailbox it came from is left: new boundaries and Content-IDs, no
+// The body of a reply, rebuilt so that nothing of the mailbox it came from is left: new boundaries and Content-IDs, no
 // preamble, no epilogue, part headers by allow-list, texts decoded, replaced and encoded again, and no parts that name
 // their author (signatures, keys, vCards, TNEF, receipts). Nested messages are treated the same. What is no text is kept as
 // it is: the leak gate looks into it.

@@ -458,11 +458,11 @@ _CreateMaskedAliasRequestOptional = TypedDict("_CreateMaskedAliasRequestOptional
     "reply_enabled": "Optional[bool]",
     # Where replies may show the destination's address. all: nowhere. quoted: in what the author wrote
     # before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply
-    # that would show it where it must not is held, and its author is told
+    # that would show it where it must not is held, and its author is informed
     "redact": "Optional[Union[Literal['all', 'quoted', 'off'], str]]",
     # What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
-    # by a method that Postern cannot open. hold: it does not leave, and its author is told which
-    # file. send: it leaves, the activity says where it is, and its author is told which file
+    # by a method that Postern cannot open. hold: it does not leave, and its author is informed which
+    # file. send: it leaves, the activity says where it is, and its author is informed which file
     "unopened_files": "Optional[Union[Literal['hold', 'send'], str]]",
     # The author's own name, as the From line of the reply has it. It never stands beside the address,
     # above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
@@ -2329,8 +2329,8 @@ _IspStatsRequired = TypedDict("_IspStatsRequired", {
     "hard_bounce_rate": "float",
     # Marked as spam, as a part of those sent
     "complaint_rate": "float",
-    # Told by the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx,
-    # … ; other: none of these, or none was asked (suppressed, no such domain)
+    # By the MX that answered, not by the address: google, microsoft, yahoo, apple, proton, gmx, … ;
+    # other: none of these, or none was asked (suppressed, no such domain)
     "isp": "str",
     # The five most frequent
     "top_bounce_reasons": "List[BounceReason]",
@@ -2433,8 +2433,8 @@ _MaskedActivityRequired = TypedDict("_MaskedActivityRequired", {
     "id": "RecordId",
     # What happened
     "type": "Union[Literal['forward', 'reply', 'block', 'bounce', 'quarantine', 'auto_reply', 'config'], str]",
-    # sent: on its way, or arrived. deferred: put off with 450, and the one who sends comes again; or
-    # a server put us off, and we try again. failed: refused, or given up. dropped: taken and thrown
+    # sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or
+    # a server deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown
     # away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
     "outcome": "Union[Literal['sent', 'deferred', 'failed', 'dropped', 'held'], str]",
     # A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed,
@@ -2498,7 +2498,7 @@ _MaskedAliasRequired = TypedDict("_MaskedAliasRequired", {
     "metadata": "Metadata",
     # false: switched off
     "active": "bool",
-    # owner, or destination_bouncing: every mailbox bounced, and mail is put off with 450; confirming
+    # owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming
     # one again, or changing forward_to to one that is confirmed, switches the alias on
     "disabled_reason": "Optional[str]",
     # What happens to mail while it is switched off: drop or reject
