@@ -262,6 +262,13 @@ function merged(reader: Reader, given: Json): Json {
   };
 }
 
+/** A field's own words, else those of the component that it refers to beside words of its place. */
+function wordsOf(reader: Reader, { description, allOf = [] }: Json): string {
+  const [only, ...others] = allOf as Json[];
+  const component = only && others.length === 0 ? merged(reader, only) : {};
+  return (description ?? component.description ?? "") as string;
+}
+
 function readModel(reader: Reader, name: string, given: Json): Model {
   const schema = merged(reader, given);
   const described = { name, description: (schema.description ?? "") as string };
@@ -280,7 +287,7 @@ function readModel(reader: Reader, name: string, given: Json): Model {
       name: field,
       type: readType(reader, of),
       required: required.has(field),
-      description: (of.description ?? "") as string,
+      description: wordsOf(reader, of),
     })),
   };
 }

@@ -575,8 +575,12 @@ type CreateDomainRuleRequest struct {
 	// The name
 	Name string `json:"name"`
 	// Of this alias alone
-	AliasID *string           `json:"alias_id" postern:"optional"`
-	Match   *InboundRuleMatch `json:"match" postern:"optional"`
+	AliasID *string `json:"alias_id" postern:"optional"`
+	// {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
+	// conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the
+	// first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not empty, a
+	// verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set
+	Match *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
 	Action     RuleAction         `json:"action"`
@@ -613,8 +617,12 @@ type CreateInboundRuleRequest struct {
 	// The domain's id or its name
 	DomainID *string `json:"domain_id" postern:"optional"`
 	// Of this alias alone
-	AliasID *string           `json:"alias_id" postern:"optional"`
-	Match   *InboundRuleMatch `json:"match" postern:"optional"`
+	AliasID *string `json:"alias_id" postern:"optional"`
+	// {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
+	// conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the
+	// first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not empty, a
+	// verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set
+	Match *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
 	Action     RuleAction         `json:"action"`
@@ -1407,7 +1415,7 @@ type DmarcReport struct {
 	Schema *string `json:"schema"`
 	// The domain, or one below it
 	PolicyDomain *string `json:"policy_domain"`
-	// The DMARC policy that reporters saw last
+	// The DMARC policy that the reporter saw; null is what the report does not say
 	PublishedPolicy *DmarcPublishedPolicy `json:"published_policy"`
 	// RFC 3339, UTC
 	BeginAt *string `json:"begin_at"`
@@ -1477,7 +1485,7 @@ type DmarcReportWithRecords struct {
 	Schema *string `json:"schema"`
 	// The domain, or one below it
 	PolicyDomain *string `json:"policy_domain"`
-	// The DMARC policy that reporters saw last
+	// The DMARC policy that the reporter saw; null is what the report does not say
 	PublishedPolicy *DmarcPublishedPolicy `json:"published_policy"`
 	// RFC 3339, UTC
 	BeginAt *string `json:"begin_at"`
@@ -1702,7 +1710,7 @@ type DmarcSummary struct {
 	// Most messages first, at most 50
 	Reporters   []DmarcReporter   `json:"reporters"`
 	Disposition DmarcDispositions `json:"disposition"`
-	// The DMARC policy that reporters saw last
+	// The DMARC policy that reporters saw last; null is what they do not say
 	PublishedPolicy *DmarcPublishedPolicy `json:"published_policy"`
 	Recommendation  DmarcRecommendation   `json:"recommendation"`
 	// Extra fields of a request, also nulls.
@@ -2765,11 +2773,11 @@ type InboundAttachment struct {
 	ContentType string `json:"content_type"`
 	// Size in bytes
 	Size int64 `json:"size"`
-	// The URL
+	// Where the file is downloaded, with the same API key
 	URL string `json:"url"`
 	// Content-ID, without angle brackets; `cid:` links refer to it
 	ContentID *string `json:"content_id"`
-	// What receivers did with the mail
+	// attachment or inline; null where the mail does not say
 	Disposition *string `json:"disposition"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -3194,7 +3202,8 @@ type IpPoolAddress struct {
 	// Its share of the pool's mail
 	Weight int64 `json:"weight"`
 	// unavailable: no sending machine has this address now; others of the pool send its mail
-	State     string        `json:"state"`
+	State string `json:"state"`
+	// null: no daily limit
 	Warmup    *IpPoolWarmup `json:"warmup"`
 	Today     IpPoolFigures `json:"today"`
 	Last7Days IpPoolFigures `json:"last_7_days"`
@@ -3825,7 +3834,7 @@ type MaskedDomainRecord struct {
 	Name string `json:"name"`
 	// The value
 	Value string `json:"value"`
-	// Low runs first
+	// Of an MX record; null for others
 	Priority *int64 `json:"priority"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -3993,7 +4002,7 @@ func (r PreviewSuppressionImportRequest) MarshalJSON() ([]byte, error) {
 
 // PreviewTemplateRequest is a record of the API.
 type PreviewTemplateRequest struct {
-	// Values of the template's variables
+	// Values of a template's variables, by name
 	Variables *TemplateVariables `json:"variables" postern:"optional"`
 	// One line, in the same language
 	Subject *string `json:"subject" postern:"optional"`
@@ -4411,22 +4420,23 @@ type SendRequest struct {
 	Template *string `json:"template" postern:"optional"`
 	// Id of a template, instead of `template`
 	TemplateID *string `json:"template_id" postern:"optional"`
-	// Values of the template's variables
+	// Values of a template's variables, by name
 	Variables *TemplateVariables `json:"variables" postern:"optional"`
-	// The header fields, in the order of the message
+	// Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
+	// Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-*
 	Headers *HeaderFields `json:"headers" postern:"optional"`
-	// The attached files
+	// Files to attach
 	Attachments []SendAttachment `json:"attachments" postern:"optional"`
-	// The tags given when sending
+	// Labels of your own: events carry them back, and lists of e-mails can be filtered by one
 	Tags []string `json:"tags" postern:"optional"`
-	// Your own values
+	// Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as strings
 	Metadata *Metadata `json:"metadata" postern:"optional"`
-	// At most 30 days ahead. Who is suppressed by then does not get it
+	// When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
 	ScheduledAt *string `json:"scheduled_at" postern:"optional"`
-	// Not delivered by then: `expired`; tried once more right before where a minute or more is left. At most 33 days
-	// ahead
+	// Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where
+	// the next retry would come too late, one more attempt is made just before
 	ExpiresAt *string `json:"expires_at" postern:"optional"`
-	// Rows for the reason unsubscribe
+	// Adds a List-Unsubscribe link, served by us, to each recipient's copy
 	Unsubscribe *SendUnsubscribe `json:"unsubscribe" postern:"optional"`
 	// Name of the IP pool to send from, instead of the domain's; needs Scale or Enterprise
 	IPPool *string `json:"ip_pool" postern:"optional"`
@@ -4484,8 +4494,10 @@ type SetDomainRelayRequest struct {
 	Username *string `json:"username" postern:"optional"`
 	// Kept when absent, if host, port and user name stay the same
 	Password *string `json:"password" postern:"optional"`
-	// Whether the connection was encrypted
-	TLS  *RelayTls  `json:"tls" postern:"optional"`
+	// starttls and implicit check the relay's certificate; none is for tests on one machine only
+	TLS *RelayTls `json:"tls" postern:"optional"`
+	// always: all mail of the domain leaves through the relay. fallback: only while no server's port 25 can be
+	// reached from the sending machine
 	Mode *RelayMode `json:"mode" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -4555,9 +4567,9 @@ type SimulateInboundEmailRequest struct {
 	Text *string `json:"text" postern:"optional"`
 	// The HTML body
 	HTML *string `json:"html" postern:"optional"`
-	// The header fields, in the order of the message
+	// Further header fields, by name
 	Headers *SimulatedHeaderFields `json:"headers" postern:"optional"`
-	// The attached files
+	// Files to attach
 	Attachments []SimulatedAttachment `json:"attachments" postern:"optional"`
 	// The client, for SPF
 	RemoteIP *string `json:"remote_ip" postern:"optional"`
@@ -5303,8 +5315,12 @@ func (r TestInboundRuleAnswer) MarshalJSON() ([]byte, error) { return marshalRec
 // TestInboundRuleRequest is a record of the API.
 type TestInboundRuleRequest struct {
 	// UUIDv7
-	RuleID *string           `json:"rule_id" postern:"optional"`
-	Match  *InboundRuleMatch `json:"match" postern:"optional"`
+	RuleID *string `json:"rule_id" postern:"optional"`
+	// {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
+	// conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the
+	// first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not empty, a
+	// verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set
+	Match *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
 	// UUIDv7
@@ -5397,7 +5413,7 @@ type UpdateDomainRequest struct {
 	CatchAllEnabled *bool `json:"catch_all_enabled" postern:"optional"`
 	// The endpoints that get mail which no alias takes
 	CatchAllWebhookIDs []RecordId `json:"catch_all_webhook_ids" postern:"optional"`
-	// false: switched off
+	// false: the domain neither sends nor receives
 	Active *bool `json:"active" postern:"optional"`
 	// Whether mail may be delivered without TLS
 	TLSPolicy *string `json:"tls_policy" postern:"optional"`
@@ -5657,7 +5673,7 @@ func (r UpdateTemplateRequest) MarshalJSON() ([]byte, error) { return marshalRec
 type UpdateWebhookRequest struct {
 	// https only; not a private or otherwise internal address
 	URL *string `json:"url" postern:"optional"`
-	// The events
+	// The events it gets
 	Events []string `json:"events" postern:"optional"`
 	// As in createWebhook
 	MatchPattern *string `json:"match_pattern" postern:"optional"`

@@ -153,14 +153,16 @@ function referTo(name: string, here: Node, component: Node): Node {
 
 /** Explains what fields and parameters mean where their schemas do not say so, in place. */
 export function sayMeanings(document: Described): void {
+  const schemas = document.components?.schemas ?? {};
   for (const [owner, schema] of Object.entries(document.components?.schemas ?? {})) {
     for (const { properties = {} } of [schema, ...((schema.allOf ?? []) as Node[])]) {
-      for (const [field, part] of Object.entries(properties as Record<string, Node>)) explain(owner, field, part);
+      for (const [field, part] of Object.entries(properties as Record<string, Node>))
+        explain(owner, field, part, schemas);
     }
   }
   for (const operation of operationsOf(document)) {
     for (const parameter of operation.parameters ?? [])
-      explain(operation.operationId, parameter.name as string, parameter);
+      explain(operation.operationId, parameter.name as string, parameter, schemas);
   }
   for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
     const [, record = ""] = /^Update(\w+)Request$/.exec(name) ?? [];
@@ -181,8 +183,9 @@ function pointToCreate(update: Node, create: Node, operationId: string): void {
 
 const DESCRIPTION_CHARS_TWICE_MAX = 100;
 
-function explain(owner: string, field: string, part: Node): void {
-  const words = wordsOn(owner, field);
+function explain(owner: string, field: string, part: Node, schemas: Record<string, Node>): void {
+  const [component, ...others] = ((part.allOf ?? []) as Node[]).map((one) => schemas[nameOf(one) ?? ""]);
+  const words = wordsOn(owner, field, component?.description !== undefined && others.length === 0);
   if (!part.$ref && !part.description && words) part.description = words;
 }
 

@@ -307,6 +307,7 @@ const SHARED: Record<string, string> = {
 
 const OWN: Record<string, string> = {
   "AddSuppressionRequest.email": "The address to suppress",
+  "AliasList.aliases": "The aliases",
   "AddSuppressionRequest.reason": "manual: you decided. unsubscribe: the recipient asked for it",
   "Alias.description": "For yourself",
   "ApiKey.name": "What you call the key",
@@ -327,12 +328,15 @@ const OWN: Record<string, string> = {
   "DmarcDispositions.reject": "Refused",
   "DmarcExternalAuthorization.name": "Where the record stands",
   "DmarcRecord.count": "How many messages",
+  "DmarcReport.published_policy": "The DMARC policy that the reporter saw; null is what the report does not say",
+  "DmarcReportList.reports": "The reports",
   "DmarcReport.email": "The reporter's address",
   "DmarcReportWithRecords.email": "The reporter's address",
   "DmarcReportWithRecords.records": "The records, at most 10,000",
   "DmarcSource.reporters": "Who reported mail from it",
   "DmarcSource.total": "How many messages came from it",
   "DmarcSummary.from": "The first day",
+  "DmarcSummary.published_policy": "The DMARC policy that reporters saw last; null is what they do not say",
   "DmarcSummary.to": "The last day",
   "DnsRecord.priority": "Of an MX record; null for others",
   "EmailContent.message_id": "The Message-ID, without angle brackets",
@@ -340,10 +344,14 @@ const OWN: Record<string, string> = {
   "EraseMaskedPersonAnswer.contacts": "How many contacts were forgotten",
   "EraseMaskedPersonAnswer.destinations": "How many destinations were forgotten",
   "ExportMaskedPersonAnswer.destination": "The person as a destination; null: not one",
+  "InboundAttachment.disposition": "attachment or inline; null where the mail does not say",
+  "InboundAttachment.url": "Where the file is downloaded, with the same API key",
   "InboundEnvelope.to": "The envelope recipient",
   "InboundRule.priority": "Low runs first",
   "InboundRule.webhook_ids": "The endpoints that get the event; empty: those of the alias or domain",
   "IpPool.name": "What `ip_pool` refers to",
+  "MaskedAliasList.aliases": "The aliases",
+  "MaskedDomainRecord.priority": "Of an MX record; null for others",
   "MaskedActivity.type": "What happened",
   "MaskedContact.blocked": "true: its mail is taken and dropped",
   "MaskedContact.name": "The contact's name",
@@ -351,18 +359,25 @@ const OWN: Record<string, string> = {
   "Recipient.email": "The recipient's address",
   "ReplayWebhookRangeRequest.from": "The earliest event",
   "ReplayWebhookRangeRequest.status": "Which deliveries: failed or delivered ones",
+  "SendRequest.attachments": "Files to attach",
+  "SendRequest.tags": "Labels of your own: events carry them back, and lists of e-mails can be filtered by one",
   "SendRequest.cc": "Addresses in Cc",
   "SendRequest.reply_to": "Where replies go: an address or several",
   "SendRequest.template_id": "Id of a template, instead of `template`",
   "SendAnswer.id": "The e-mail's id",
   "SendAttachment.filename": "The name that the recipient sees",
   "SendAttachment.disposition": "inline for pictures in the HTML; default: attachment, or inline with a `content_id`",
+  "SimulateInboundEmailRequest.attachments": "Files to attach",
+  "SimulateInboundEmailRequest.headers": "Further header fields, by name",
   "SimulateInboundEmailRequest.from": "The From field",
   "SimulateInboundEmailRequest.to": "Envelope recipients",
   "Suppression.reason": "Why mail is held back",
   "SuppressionImport.status": "reading and committing change by themselves; previewed waits for the commit",
   "Template.active": "false: it cannot be used for sending",
   "TestInboundRuleAnswer.matched": "For how many mails the rule held",
+  "UpdateDomainRequest.active": "false: the domain neither sends nor receives",
+  "UpdateInboundRuleRequest.priority": "Low runs first",
+  "UpdateWebhookRequest.events": "The events it gets",
   "UpdateTemplateRequest.active": "false: it cannot be used for sending",
   "listDmarcReports.limit": "How many rows at most: 1 to 100",
   "checkSuppression.email": "The address to look for",
@@ -374,7 +389,10 @@ const OWN: Record<string, string> = {
   "listWebhookDeliveries.days": "How many days back",
 };
 
-/** What `field` means in a component, or as a parameter of an operation; undefined when nobody has said so. */
-export function wordsOn(owner: string, field: string): string | undefined {
-  return OWN[`${owner}.${field}`] ?? SHARED[field];
+/**
+ * What `field` means in a component, or as a parameter of an operation; undefined when nobody has said so. A field that
+ * refers to a component with words of its own has those (`isExplained`): only an entry for this very field goes before them.
+ */
+export function wordsOn(owner: string, field: string, isExplained: boolean): string | undefined {
+  return OWN[`${owner}.${field}`] ?? (isExplained ? undefined : SHARED[field]);
 }

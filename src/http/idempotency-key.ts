@@ -10,7 +10,8 @@ export const IdempotencyHeader = Type.Object({
       minLength: 1,
       maxLength: KEY_LENGTH_MAX,
       pattern: "^[ -~]+$",
-      description: "1–256 printable ASCII characters, kept 72 h",
+      description:
+        "Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters",
     }),
   ),
 });

@@ -94,14 +94,14 @@ export const SendBody = Named(
     scheduled_at: Type.Optional(
       Type.String({
         format: "date-time",
-        description: "At most 30 days ahead. Who is suppressed by then does not get it",
+        description: "When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it",
       }),
     ),
     expires_at: Type.Optional(
       Type.String({
         format: "date-time",
         description:
-          "Not delivered by then: `expired`; tried once more right before where a minute or more is left. At most 33 days ahead",
+          "Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before",
       }),
     ),
     unsubscribe: Type.Optional(Unsubscribe),

@@ -1991,7 +1991,7 @@ export interface components {
             alias: components["schemas"]["Alias"];
         };
         AliasList: components["schemas"]["Page"] & {
-            /** @description How many aliases */
+            /** @description The aliases */
             aliases: components["schemas"]["Alias"][];
         };
         AllSuppressed: components["schemas"]["Error"] & {
@@ -3014,7 +3014,7 @@ export interface components {
             schema: "rfc7489" | "rfc9990" | null;
             /** @description The domain, or one below it */
             policy_domain: string | null;
-            /** @description The DMARC policy that reporters saw last */
+            /** @description The DMARC policy that the reporter saw; null is what the report does not say */
             published_policy: components["schemas"]["DmarcPublishedPolicy"] | null;
             /**
              * Format: date-time
@@ -3044,7 +3044,7 @@ export interface components {
             report: components["schemas"]["DmarcReport"];
         };
         DmarcReportList: components["schemas"]["Page"] & {
-            /** @description How many reports */
+            /** @description The reports */
             reports: components["schemas"]["DmarcReport"][];
         };
         /**
@@ -3326,7 +3326,7 @@ export interface components {
             /** @description Most messages first, at most 50 */
             reporters: components["schemas"]["DmarcReporter"][];
             disposition: components["schemas"]["DmarcDispositions"];
-            /** @description The DMARC policy that reporters saw last */
+            /** @description The DMARC policy that reporters saw last; null is what they do not say */
             published_policy: components["schemas"]["DmarcPublishedPolicy"] | null;
             recommendation: components["schemas"]["DmarcRecommendation"];
         };
@@ -4111,11 +4111,11 @@ export interface components {
             content_type: string;
             /** @description Size in bytes */
             size: number;
-            /** @description The URL */
+            /** @description Where the file is downloaded, with the same API key */
             url: string;
             /** @description Content-ID, without angle brackets; `cid:` links refer to it */
             content_id: string | null;
-            /** @description What receivers did with the mail */
+            /** @description attachment or inline; null where the mail does not say */
             disposition: string | null;
         };
         InboundDelivery: {
@@ -4879,7 +4879,7 @@ export interface components {
             alias: components["schemas"]["MaskedAlias"];
         };
         MaskedAliasList: components["schemas"]["Page"] & {
-            /** @description How many aliases */
+            /** @description The aliases */
             aliases: components["schemas"]["MaskedAlias"][];
         };
         /**
@@ -5061,7 +5061,7 @@ export interface components {
             name: string;
             /** @description The value */
             value: string;
-            /** @description Low runs first */
+            /** @description Of an MX record; null for others */
             priority: number | null;
         };
         MaskedSettings: {
@@ -5260,7 +5260,6 @@ export interface components {
          *     }
          */
         PreviewTemplateRequest: {
-            /** @description Values of the template's variables */
             variables?: components["schemas"]["TemplateVariables"] | null;
             /** @description One line, in the same language */
             subject?: string | null;
@@ -5644,27 +5643,23 @@ export interface components {
              * @description Id of a template, instead of `template`
              */
             template_id?: string | null;
-            /** @description Values of the template's variables */
             variables?: components["schemas"]["TemplateVariables"] | null;
-            /** @description The header fields, in the order of the message */
             headers?: components["schemas"]["HeaderFields"] | null;
-            /** @description The attached files */
+            /** @description Files to attach */
             attachments?: components["schemas"]["SendAttachment"][] | null;
-            /** @description The tags given when sending */
+            /** @description Labels of your own: events carry them back, and lists of e-mails can be filtered by one */
             tags?: string[] | null;
-            /** @description Your own values */
             metadata?: components["schemas"]["Metadata"] | null;
             /**
              * Format: date-time
-             * @description At most 30 days ahead. Who is suppressed by then does not get it
+             * @description When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
              */
             scheduled_at?: string | null;
             /**
              * Format: date-time
-             * @description Not delivered by then: `expired`; tried once more right before where a minute or more is left. At most 33 days ahead
+             * @description Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before
              */
             expires_at?: string | null;
-            /** @description Rows for the reason unsubscribe */
             unsubscribe?: components["schemas"]["SendUnsubscribe"] | null;
             /** @description Name of the IP pool to send from, instead of the domain's; needs Scale or Enterprise */
             ip_pool?: string | null;
@@ -5699,10 +5694,7 @@ export interface components {
             username?: string | null;
             /** @description Kept when absent, if host, port and user name stay the same */
             password?: string | null;
-            /**
-             * @description Whether the connection was encrypted
-             * @default starttls
-             */
+            /** @default starttls */
             tls?: components["schemas"]["RelayTls"];
             /** @default always */
             mode?: components["schemas"]["RelayMode"];
@@ -5754,9 +5746,9 @@ export interface components {
             text?: string | null;
             /** @description The HTML body */
             html?: string | null;
-            /** @description The header fields, in the order of the message */
+            /** @description Further header fields, by name */
             headers?: components["schemas"]["SimulatedHeaderFields"] | null;
-            /** @description The attached files */
+            /** @description Files to attach */
             attachments?: components["schemas"]["SimulatedAttachment"][] | null;
             /** @description The client, for SPF */
             remote_ip?: string | null;
@@ -6335,7 +6327,7 @@ export interface components {
             catch_all_enabled?: boolean;
             /** @description The endpoints that get mail which no alias takes */
             catch_all_webhook_ids?: components["schemas"]["RecordId"][];
-            /** @description false: switched off */
+            /** @description false: the domain neither sends nor receives */
             active?: boolean;
             /**
              * @description Whether mail may be delivered without TLS
@@ -6535,7 +6527,7 @@ export interface components {
         UpdateWebhookRequest: {
             /** @description https only; not a private or otherwise internal address */
             url?: string;
-            /** @description The events */
+            /** @description The events it gets */
             events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained")[];
             /** @description As in createWebhook */
             match_pattern?: string | null;
@@ -7113,7 +7105,7 @@ export interface components {
         EventParameter: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained";
         /** @description The record's id */
         IdParameter: string;
-        /** @description 1–256 printable ASCII characters, kept 72 h */
+        /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
         IdempotencyKeyParameter: string;
         /** @description How many rows at most: 1 to 100 */
         LimitParameter: number;
@@ -7248,7 +7240,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -7400,7 +7392,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -7566,7 +7558,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path: {
@@ -7715,7 +7707,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -8039,7 +8031,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -8194,7 +8186,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -8666,7 +8658,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -8757,7 +8749,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -8789,7 +8781,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -9056,7 +9048,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -9359,7 +9351,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -9497,7 +9489,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -9627,7 +9619,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path: {
@@ -10123,7 +10115,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path?: never;
@@ -10274,7 +10266,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description 1–256 printable ASCII characters, kept 72 h */
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
                 "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
             };
             path: {

@@ -256,6 +256,12 @@ export type CreateDomainRuleRequest = {
   name: string;
   /** Of this alias alone */
   alias_id?: string | null;
+  /**
+   * {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
+   * conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at
+   * the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not
+   * empty, a verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set
+   */
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
@@ -277,6 +283,12 @@ export type CreateInboundRuleRequest = {
   domain_id?: string | null;
   /** Of this alias alone */
   alias_id?: string | null;
+  /**
+   * {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
+   * conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at
+   * the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not
+   * empty, a verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set
+   */
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
@@ -659,7 +671,7 @@ export type DmarcReport = {
   schema: "rfc7489" | "rfc9990" | (string & {}) | null;
   /** The domain, or one below it */
   policy_domain: string | null;
-  /** The DMARC policy that reporters saw last */
+  /** The DMARC policy that the reporter saw; null is what the report does not say */
   published_policy: DmarcPublishedPolicy | null;
   /** RFC 3339, UTC */
   begin_at: string | null;
@@ -714,7 +726,7 @@ export type DmarcReportWithRecords = {
   schema: "rfc7489" | "rfc9990" | (string & {}) | null;
   /** The domain, or one below it */
   policy_domain: string | null;
-  /** The DMARC policy that reporters saw last */
+  /** The DMARC policy that the reporter saw; null is what the report does not say */
   published_policy: DmarcPublishedPolicy | null;
   /** RFC 3339, UTC */
   begin_at: string | null;
@@ -839,7 +851,7 @@ export type DmarcSummary = {
   /** Most messages first, at most 50 */
   reporters: DmarcReporter[];
   disposition: DmarcDispositions;
-  /** The DMARC policy that reporters saw last */
+  /** The DMARC policy that reporters saw last; null is what they do not say */
   published_policy: DmarcPublishedPolicy | null;
   recommendation: DmarcRecommendation;
 };
@@ -1419,11 +1431,11 @@ export type InboundAttachment = {
   content_type: string;
   /** Size in bytes */
   size: number;
-  /** The URL */
+  /** Where the file is downloaded, with the same API key */
   url: string;
   /** Content-ID, without angle brackets; `cid:` links refer to it */
   content_id: string | null;
-  /** What receivers did with the mail */
+  /** attachment or inline; null where the mail does not say */
   disposition: string | null;
 };
 
@@ -1668,6 +1680,7 @@ export type IpPoolAddress = {
   weight: number;
   /** unavailable: no sending machine has this address now; others of the pool send its mail */
   state: "ready" | "warming" | "unavailable" | (string & {});
+  /** null: no daily limit */
   warmup: IpPoolWarmup | null;
   today: IpPoolFigures;
   last_7_days: IpPoolFigures;
@@ -1986,7 +1999,7 @@ export type MaskedDomainRecord = {
   name: string;
   /** The value */
   value: string;
-  /** Low runs first */
+  /** Of an MX record; null for others */
   priority: number | null;
 };
 
@@ -2053,7 +2066,7 @@ export type PreviewSuppressionImportRequest = {
 };
 
 export type PreviewTemplateRequest = {
-  /** Values of the template's variables */
+  /** Values of a template's variables, by name */
   variables?: TemplateVariables | null;
   /** One line, in the same language */
   subject?: string | null;
@@ -2237,24 +2250,27 @@ export type SendRequest = {
   template?: string | null;
   /** Id of a template, instead of `template` */
   template_id?: string | null;
-  /** Values of the template's variables */
+  /** Values of a template's variables, by name */
   variables?: TemplateVariables | null;
-  /** The header fields, in the order of the message */
+  /**
+   * Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
+   * Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-*
+   */
   headers?: HeaderFields | null;
-  /** The attached files */
+  /** Files to attach */
   attachments?: SendAttachment[] | null;
-  /** The tags given when sending */
+  /** Labels of your own: events carry them back, and lists of e-mails can be filtered by one */
   tags?: string[] | null;
-  /** Your own values */
+  /** Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as strings */
   metadata?: Metadata | null;
-  /** At most 30 days ahead. Who is suppressed by then does not get it */
+  /** When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it */
   scheduled_at?: string | null;
   /**
-   * Not delivered by then: `expired`; tried once more right before where a minute or more is left. At most 33
-   * days ahead
+   * Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where
+   * the next retry would come too late, one more attempt is made just before
    */
   expires_at?: string | null;
-  /** Rows for the reason unsubscribe */
+  /** Adds a List-Unsubscribe link, served by us, to each recipient's copy */
   unsubscribe?: SendUnsubscribe | null;
   /** Name of the IP pool to send from, instead of the domain's; needs Scale or Enterprise */
   ip_pool?: string | null;
@@ -2279,8 +2295,12 @@ export type SetDomainRelayRequest = {
   username?: string | null;
   /** Kept when absent, if host, port and user name stay the same */
   password?: string | null;
-  /** Whether the connection was encrypted */
+  /** starttls and implicit check the relay's certificate; none is for tests on one machine only */
   tls?: RelayTls;
+  /**
+   * always: all mail of the domain leaves through the relay. fallback: only while no server's port 25 can be
+   * reached from the sending machine
+   */
   mode?: RelayMode;
 };
 
@@ -2316,9 +2336,9 @@ export type SimulateInboundEmailRequest = {
   text?: string | null;
   /** The HTML body */
   html?: string | null;
-  /** The header fields, in the order of the message */
+  /** Further header fields, by name */
   headers?: SimulatedHeaderFields | null;
-  /** The attached files */
+  /** Files to attach */
   attachments?: SimulatedAttachment[] | null;
   /** The client, for SPF */
   remote_ip?: string | null;
@@ -2651,6 +2671,12 @@ export type TestInboundRuleAnswer = {
 export type TestInboundRuleRequest = {
   /** UUIDv7 */
   rule_id?: string | null;
+  /**
+   * {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
+   * conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at
+   * the first 2,048 of them, and where a text is cut there `$` does not hold. `exists`: a text that is not
+   * empty, a verdict (spf, dkim, dmarc) that is not none, a spam score that was given, a flag that is set
+   */
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
@@ -2693,7 +2719,7 @@ export type UpdateDomainRequest = {
   catch_all_enabled?: boolean;
   /** The endpoints that get mail which no alias takes */
   catch_all_webhook_ids?: RecordId[];
-  /** false: switched off */
+  /** false: the domain neither sends nor receives */
   active?: boolean;
   /** Whether mail may be delivered without TLS */
   tls_policy?: "opportunistic" | "require" | (string & {});
@@ -2823,7 +2849,7 @@ export type UpdateTemplateRequest = {
 export type UpdateWebhookRequest = {
   /** https only; not a private or otherwise internal address */
   url?: string;
-  /** The events */
+  /** The events it gets */
   events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {}))[];
   /** As in createWebhook */
   match_pattern?: string | null;

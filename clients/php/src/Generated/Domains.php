@@ -117,7 +117,7 @@ final class Domains
      *     catch_all_enabled?: bool,
      *     // The endpoints that get mail which no alias takes
      *     catch_all_webhook_ids?: list<array<string, mixed>>,
-     *     // false: switched off
+     *     // false: the domain neither sends nor receives
      *     active?: bool,
      *     // Whether mail may be delivered without TLS
      *     tls_policy?: string,

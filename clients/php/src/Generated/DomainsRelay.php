@@ -52,8 +52,10 @@ final class DomainsRelay
      *     username?: string|null,
      *     // Kept when absent, if host, port and user name stay the same
      *     password?: string|null,
-     *     // Whether the connection was encrypted
+     *     // starttls and implicit check the relay's certificate; none is for tests on one machine only
      *     tls?: array<string, mixed>,
+     *     // always: all mail of the domain leaves through the relay. fallback: only while no server's port
+     *     // 25 can be reached from the sending machine
      *     mode?: array<string, mixed>,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

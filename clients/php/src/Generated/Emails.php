@@ -151,22 +151,25 @@ final class Emails
      *     template?: string|null,
      *     // Id of a template, instead of `template`
      *     template_id?: string|null,
-     *     // Values of the template's variables
+     *     // Values of a template's variables, by name
      *     variables?: array<string, mixed>|null,
-     *     // The header fields, in the order of the message
+     *     // Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
+     *     // MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results
+     *     // or ARC-*
      *     headers?: array<string, mixed>|null,
-     *     // The attached files
+     *     // Files to attach
      *     attachments?: list<array<string, mixed>>|null,
-     *     // The tags given when sending
+     *     // Labels of your own: events carry them back, and lists of e-mails can be filtered by one
      *     tags?: list<string>|null,
-     *     // Your own values
+     *     // Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as
+     *     // strings
      *     metadata?: array<string, mixed>|null,
-     *     // At most 30 days ahead. Who is suppressed by then does not get it
+     *     // When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
      *     scheduled_at?: string|\DateTimeInterface|null,
-     *     // Not delivered by then: `expired`; tried once more right before where a minute or more is left.
-     *     // At most 33 days ahead
+     *     // Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is
+     *     // `expired`. Where the next retry would come too late, one more attempt is made just before
      *     expires_at?: string|\DateTimeInterface|null,
-     *     // Rows for the reason unsubscribe
+     *     // Adds a List-Unsubscribe link, served by us, to each recipient's copy
      *     unsubscribe?: array<string, mixed>|null,
      *     // Name of the IP pool to send from, instead of the domain's; needs Scale or Enterprise
      *     ip_pool?: string|null,

@@ -174,9 +174,9 @@ final class Inbound
      *     text?: string|null,
      *     // The HTML body
      *     html?: string|null,
-     *     // The header fields, in the order of the message
+     *     // Further header fields, by name
      *     headers?: array<string, mixed>|null,
-     *     // The attached files
+     *     // Files to attach
      *     attachments?: list<array<string, mixed>>|null,
      *     // The client, for SPF
      *     remote_ip?: string|null,

@@ -27,6 +27,11 @@ final class InboundRules
      *     domain_id?: string|null,
      *     // Of this alias alone
      *     alias_id?: string|null,
+     *     // {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
+     *     // 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
+     *     // `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold.
+     *     // `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score
+     *     // that was given, a flag that is set
      *     match?: array<string, mixed>|null,
      *     // Instead of `match`: conditions that must all hold
      *     conditions?: list<array<string, mixed>>|null,
@@ -58,6 +63,11 @@ final class InboundRules
      *     name: string,
      *     // Of this alias alone
      *     alias_id?: string|null,
+     *     // {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
+     *     // 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
+     *     // `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold.
+     *     // `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score
+     *     // that was given, a flag that is set
      *     match?: array<string, mixed>|null,
      *     // Instead of `match`: conditions that must all hold
      *     conditions?: list<array<string, mixed>>|null,
@@ -176,6 +186,11 @@ final class InboundRules
      * @param array{
      *     // UUIDv7
      *     rule_id?: string|null,
+     *     // {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
+     *     // 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
+     *     // `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold.
+     *     // `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score
+     *     // that was given, a flag that is set
      *     match?: array<string, mixed>|null,
      *     // Instead of `match`: conditions that must all hold
      *     conditions?: list<array<string, mixed>>|null,

@@ -106,7 +106,7 @@ final class Templates
      * is stored.
      *
      * @param array{
-     *     // Values of the template's variables
+     *     // Values of a template's variables, by name
      *     variables?: array<string, mixed>|null,
      *     // One line, in the same language
      *     subject?: string|null,

@@ -179,7 +179,7 @@ final class Webhooks
      * @param array{
      *     // https only; not a private or otherwise internal address
      *     url?: string,
-     *     // The events
+     *     // The events it gets
      *     events?: list<string>,
      *     // As in createWebhook
      *     match_pattern?: string|null,

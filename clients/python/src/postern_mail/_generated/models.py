@@ -370,6 +370,11 @@ _CreateDomainRuleRequestRequired = TypedDict("_CreateDomainRuleRequestRequired",
 _CreateDomainRuleRequestOptional = TypedDict("_CreateDomainRuleRequestOptional", {
     # Of this alias alone
     "alias_id": "Optional[str]",
+    # {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
+    # 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
+    # `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold.
+    # `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score
+    # that was given, a flag that is set
     "match": "Optional[InboundRuleMatch]",
     # Instead of `match`: conditions that must all hold
     "conditions": "Optional[List[InboundRuleMatch]]",
@@ -399,6 +404,11 @@ _CreateInboundRuleRequestOptional = TypedDict("_CreateInboundRuleRequestOptional
     "domain_id": "Optional[str]",
     # Of this alias alone
     "alias_id": "Optional[str]",
+    # {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
+    # 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
+    # `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold.
+    # `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score
+    # that was given, a flag that is set
     "match": "Optional[InboundRuleMatch]",
     # Instead of `match`: conditions that must all hold
     "conditions": "Optional[List[InboundRuleMatch]]",
@@ -938,7 +948,7 @@ _DmarcReportRequired = TypedDict("_DmarcReportRequired", {
     "schema": "Optional[Union[Literal['rfc7489', 'rfc9990'], str]]",
     # The domain, or one below it
     "policy_domain": "Optional[str]",
-    # The DMARC policy that reporters saw last
+    # The DMARC policy that the reporter saw; null is what the report does not say
     "published_policy": "Optional[DmarcPublishedPolicy]",
     # RFC 3339, UTC
     "begin_at": "Optional[str]",
@@ -998,7 +1008,7 @@ _DmarcReportWithRecordsRequired = TypedDict("_DmarcReportWithRecordsRequired", {
     "schema": "Optional[Union[Literal['rfc7489', 'rfc9990'], str]]",
     # The domain, or one below it
     "policy_domain": "Optional[str]",
-    # The DMARC policy that reporters saw last
+    # The DMARC policy that the reporter saw; null is what the report does not say
     "published_policy": "Optional[DmarcPublishedPolicy]",
     # RFC 3339, UTC
     "begin_at": "Optional[str]",
@@ -1163,7 +1173,7 @@ _DmarcSummaryRequired = TypedDict("_DmarcSummaryRequired", {
     # Most messages first, at most 50
     "reporters": "List[DmarcReporter]",
     "disposition": "DmarcDispositions",
-    # The DMARC policy that reporters saw last
+    # The DMARC policy that reporters saw last; null is what they do not say
     "published_policy": "Optional[DmarcPublishedPolicy]",
     "recommendation": "DmarcRecommendation",
 })
@@ -1900,11 +1910,11 @@ _InboundAttachmentRequired = TypedDict("_InboundAttachmentRequired", {
     "content_type": "str",
     # Size in bytes
     "size": "int",
-    # The URL
+    # Where the file is downloaded, with the same API key
     "url": "str",
     # Content-ID, without angle brackets; `cid:` links refer to it
     "content_id": "Optional[str]",
-    # What receivers did with the mail
+    # attachment or inline; null where the mail does not say
     "disposition": "Optional[str]",
 })
 _InboundAttachmentOptional = TypedDict("_InboundAttachmentOptional", {
@@ -2221,6 +2231,7 @@ _IpPoolAddressRequired = TypedDict("_IpPoolAddressRequired", {
     "weight": "int",
     # unavailable: no sending machine has this address now; others of the pool send its mail
     "state": "Union[Literal['ready', 'warming', 'unavailable'], str]",
+    # null: no daily limit
     "warmup": "Optional[IpPoolWarmup]",
     "today": "IpPoolFigures",
     "last_7_days": "IpPoolFigures",
@@ -2663,7 +2674,7 @@ _MaskedDomainRecordRequired = TypedDict("_MaskedDomainRecordRequired", {
     "name": "str",
     # The value
     "value": "str",
-    # Low runs first
+    # Of an MX record; null for others
     "priority": "Optional[int]",
 })
 _MaskedDomainRecordOptional = TypedDict("_MaskedDomainRecordOptional", {
@@ -2771,7 +2782,7 @@ class PreviewSuppressionImportRequest(_PreviewSuppressionImportRequestRequired, 
 _PreviewTemplateRequestRequired = TypedDict("_PreviewTemplateRequestRequired", {
 })
 _PreviewTemplateRequestOptional = TypedDict("_PreviewTemplateRequestOptional", {
-    # Values of the template's variables
+    # Values of a template's variables, by name
     "variables": "Optional[TemplateVariables]",
     # One line, in the same language
     "subject": "Optional[str]",
@@ -3049,22 +3060,25 @@ _SendRequestOptional = TypedDict("_SendRequestOptional", {
     "template": "Optional[str]",
     # Id of a template, instead of `template`
     "template_id": "Optional[str]",
-    # Values of the template's variables
+    # Values of a template's variables, by name
     "variables": "Optional[TemplateVariables]",
-    # The header fields, in the order of the message
+    # Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
+    # MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results
+    # or ARC-*
     "headers": "Optional[HeaderFields]",
-    # The attached files
+    # Files to attach
     "attachments": "Optional[List[SendAttachment]]",
-    # The tags given when sending
+    # Labels of your own: events carry them back, and lists of e-mails can be filtered by one
     "tags": "Optional[List[str]]",
-    # Your own values
+    # Your own values, which events carry back. At most 20 keys and 2 KiB as JSON; ids beyond 2^53 as
+    # strings
     "metadata": "Optional[Metadata]",
-    # At most 30 days ahead. Who is suppressed by then does not get it
+    # When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
     "scheduled_at": "Optional[str]",
-    # Not delivered by then: `expired`; tried once more right before where a minute or more is left.
-    # At most 33 days ahead
+    # Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is
+    # `expired`. Where the next retry would come too late, one more attempt is made just before
     "expires_at": "Optional[str]",
-    # Rows for the reason unsubscribe
+    # Adds a List-Unsubscribe link, served by us, to each recipient's copy
     "unsubscribe": "Optional[SendUnsubscribe]",
     # Name of the IP pool to send from, instead of the domain's; needs Scale or Enterprise
     "ip_pool": "Optional[str]",
@@ -3102,8 +3116,10 @@ _SetDomainRelayRequestOptional = TypedDict("_SetDomainRelayRequestOptional", {
     "username": "Optional[str]",
     # Kept when absent, if host, port and user name stay the same
     "password": "Optional[str]",
-    # Whether the connection was encrypted
+    # starttls and implicit check the relay's certificate; none is for tests on one machine only
     "tls": "RelayTls",
+    # always: all mail of the domain leaves through the relay. fallback: only while no server's port
+    # 25 can be reached from the sending machine
     "mode": "RelayMode",
 }, total=False)
 
@@ -3153,9 +3169,9 @@ _SimulateInboundEmailRequestOptional = TypedDict("_SimulateInboundEmailRequestOp
     "text": "Optional[str]",
     # The HTML body
     "html": "Optional[str]",
-    # The header fields, in the order of the message
+    # Further header fields, by name
     "headers": "Optional[SimulatedHeaderFields]",
-    # The attached files
+    # Files to attach
     "attachments": "Optional[List[SimulatedAttachment]]",
     # The client, for SPF
     "remote_ip": "Optional[str]",
@@ -3654,6 +3670,11 @@ _TestInboundRuleRequestRequired = TypedDict("_TestInboundRuleRequestRequired", {
 _TestInboundRuleRequestOptional = TypedDict("_TestInboundRuleRequestOptional", {
     # UUIDv7
     "rule_id": "Optional[str]",
+    # {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
+    # 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
+    # `matches` looks at the first 2,048 of them, and where a text is cut there `$` does not hold.
+    # `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a spam score
+    # that was given, a flag that is set
     "match": "Optional[InboundRuleMatch]",
     # Instead of `match`: conditions that must all hold
     "conditions": "Optional[List[InboundRuleMatch]]",
@@ -3717,7 +3738,7 @@ _UpdateDomainRequestOptional = TypedDict("_UpdateDomainRequestOptional", {
     "catch_all_enabled": "bool",
     # The endpoints that get mail which no alias takes
     "catch_all_webhook_ids": "List[RecordId]",
-    # false: switched off
+    # false: the domain neither sends nor receives
     "active": "bool",
     # Whether mail may be delivered without TLS
     "tls_policy": "Union[Literal['opportunistic', 'require'], str]",
@@ -3898,7 +3919,7 @@ _UpdateWebhookRequestRequired = TypedDict("_UpdateWebhookRequestRequired", {
 _UpdateWebhookRequestOptional = TypedDict("_UpdateWebhookRequestOptional", {
     # https only; not a private or otherwise internal address
     "url": "str",
-    # The events
+    # The events it gets
     "events": "List[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]]",
     # As in createWebhook
     "match_pattern": "Optional[str]",

@@ -332,8 +332,10 @@ module Postern
       # @option input [Integer] :port 587, or 465 with `tls` implicit, when absent
       # @option input [String] :username The relay's user name; null: without login
       # @option input [String] :password Kept when absent, if host, port and user name stay the same
-      # @option input [String] :tls Whether the connection was encrypted
-      # @option input [String] :mode
+      # @option input [String] :tls starttls and implicit check the relay's certificate; none is for tests
+      #   on one machine only
+      # @option input [String] :mode always: all mail of the domain leaves through the relay. fallback: only
+      #   while no server's port 25 can be reached from the sending machine
       # @return [Record]
       def set(id, input = nil, options: {}, **fields)
         answer = @transport.request("PUT", "/v1/domains/#{Transport.segment(id)}/relay", json: input || fields, options: options)
@@ -444,7 +446,7 @@ module Postern
       # @option input [Boolean] :catch_all_enabled Whether mail to any address of the domain is taken
       # @option input [Array<String>] :catch_all_webhook_ids The endpoints that get mail which no alias
       #   takes
-      # @option input [Boolean] :active false: switched off
+      # @option input [Boolean] :active false: the domain neither sends nor receives
       # @option input [String] :tls_policy Whether mail may be delivered without TLS
       # @option input [String] :ip_pool Addresses to send from; needs Scale or Enterprise. null: the shared
       #   ones
@@ -551,16 +553,22 @@ module Postern
       # @option input [Boolean] :auto_text false: no plain text is made from the HTML
       # @option input [String] :template Slug of a template
       # @option input [String] :template_id Id of a template, instead of `template`
-      # @option input [Hash] :variables Values of the template's variables
-      # @option input [Hash] :headers The header fields, in the order of the message
-      # @option input [Array<Record>] :attachments The attached files
-      # @option input [Array<String>] :tags The tags given when sending
-      # @option input [Hash] :metadata Your own values
-      # @option input [String] :scheduled_at At most 30 days ahead. Who is suppressed by then does not get
-      #   it
-      # @option input [String] :expires_at Not delivered by then: `expired`; tried once more right before
-      #   where a minute or more is left. At most 33 days ahead
-      # @option input [Record] :unsubscribe Rows for the reason unsubscribe
+      # @option input [Hash] :variables Values of a template's variables, by name
+      # @option input [Hash] :headers Further header fields, by name; not those that the other fields set,
+      #   and not Date, Message-ID, MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender,
+      #   Authentication-Results or ARC-*
+      # @option input [Array<Record>] :attachments Files to attach
+      # @option input [Array<String>] :tags Labels of your own: events carry them back, and lists of e-mails
+      #   can be filtered by one
+      # @option input [Hash] :metadata Your own values, which events carry back. At most 20 keys and 2 KiB
+      #   as JSON; ids beyond 2^53 as strings
+      # @option input [String] :scheduled_at When to send: at most 30 days ahead. A recipient who is
+      #   suppressed by then does not get it
+      # @option input [String] :expires_at Until when delivery is tried; at most 33 days ahead. Mail that is
+      #   not delivered by then is `expired`. Where the next retry would come too late, one more attempt is
+      #   made just before
+      # @option input [Record] :unsubscribe Adds a List-Unsubscribe link, served by us, to each recipient's
+      #   copy
       # @option input [String] :ip_pool Name of the IP pool to send from, instead of the domain's; needs
       #   Scale or Enterprise
       # @option input [Boolean] :require_tls Never deliver over a connection without TLS
@@ -701,8 +709,8 @@ module Postern
       # @option input [String] :subject The Subject field
       # @option input [String] :text The plain text body
       # @option input [String] :html The HTML body
-      # @option input [Hash] :headers The header fields, in the order of the message
-      # @option input [Array<Record>] :attachments The attached files
+      # @option input [Hash] :headers Further header fields, by name
+      # @option input [Array<Record>] :attachments Files to attach
       # @option input [String] :remote_ip The client, for SPF
       # @option input [String] :helo The name that the client gave
       # @return [Record]
@@ -721,7 +729,11 @@ module Postern
       # @option input [String] :name (required) The name
       # @option input [String] :domain_id The domain's id or its name
       # @option input [String] :alias_id Of this alias alone
-      # @option input [Hash] :match
+      # @option input [Hash] :match {all: […]}, {any: […]}, {not: …} or a condition {field, comparator,
+      #   value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to
+      #   10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$`
+      #   does not hold. `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a
+      #   spam score that was given, a flag that is set
       # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
       # @option input [String] :action (required)
       # @option input [Integer] :priority Low runs first; left out: last
@@ -739,7 +751,11 @@ module Postern
       # @param id [String]
       # @option input [String] :name (required) The name
       # @option input [String] :alias_id Of this alias alone
-      # @option input [Hash] :match
+      # @option input [Hash] :match {all: […]}, {any: […]}, {not: …} or a condition {field, comparator,
+      #   value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to
+      #   10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$`
+      #   does not hold. `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a
+      #   spam score that was given, a flag that is set
       # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
       # @option input [String] :action (required)
       # @option input [Integer] :priority Low runs first; left out: last
@@ -806,7 +822,11 @@ module Postern
       # Try a rule out on stored mail; nothing is changed. A stored rule, or conditions that are not stored
       # yet, against one mail or the newest ones; the answer shows each condition with what it found.
       # @option input [String] :rule_id UUIDv7
-      # @option input [Hash] :match
+      # @option input [Hash] :match {all: […]}, {any: […]}, {not: …} or a condition {field, comparator,
+      #   value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to
+      #   10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$`
+      #   does not hold. `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a
+      #   spam score that was given, a flag that is set
       # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
       # @option input [String] :email_id UUIDv7
       # @option input [String] :domain_id UUIDv7
@@ -1449,7 +1469,7 @@ module Postern
       # missing or unused. A subject or a body that is given stands in the place of the template's. Nothing
       # is stored.
       # @param id [String]
-      # @option input [Hash] :variables Values of the template's variables
+      # @option input [Hash] :variables Values of a template's variables, by name
       # @option input [String] :subject One line, in the same language
       # @option input [String] :html_body As in createTemplate
       # @option input [String] :text_body As in createTemplate
@@ -1677,7 +1697,7 @@ module Postern
       # and what it had queued fails at once.
       # @param id [String]
       # @option input [String] :url https only; not a private or otherwise internal address
-      # @option input [Array<String>] :events The events
+      # @option input [Array<String>] :events The events it gets
       # @option input [String] :match_pattern As in createWebhook
       # @option input [Boolean] :enabled false: switched off
       # @return [Record]
