@@ -10,6 +10,12 @@ type Schemas = { [name: string]: { example?: unknown } };
 type Shown = { operation: Operation; ids: string[]; input: unknown };
 
 const ID = "0193a5c0-7b1e-7000-8000-000000000001";
+/** Ids of other records than e-mails end in another number, by the path before them. */
+const IDS: { [before: string]: string } = {
+  domains: ID.replace(/1$/, "d"),
+  aliases: ID.replace(/1$/, "a"),
+  webhooks: ID.replace(/1$/, "e"),
+};
 
 /** The file's text: examples by operationId. `schemas` are the description's components. */
 export function emitDocs({ operations, models }: Description, schemas: Schemas): string {
@@ -17,7 +23,7 @@ export function emitDocs({ operations, models }: Description, schemas: Schemas):
   const examples = operations.map((operation) => {
     const shown = {
       operation,
-      ids: operation.path_parameters.map(({ name }) => idOf(name)),
+      ids: operation.path_parameters.map(({ name }) => idOf(name, operation.path)),
       input: inputOf(operation, schemas),
     };
     return [operation.id, examplesOf(shown, known)];
@@ -25,10 +31,11 @@ export function emitDocs({ operations, models }: Description, schemas: Schemas):
   return `${JSON.stringify(Object.fromEntries(examples), null, 2)}\n`;
 }
 
-function idOf(name: string): string {
+function idOf(name: string, path: string): string {
   if (/selector/i.test(name)) return "s1";
   if (/identifier|email/i.test(name)) return "anna@recipient.example";
-  return ID;
+  const [, before = ""] = new RegExp(`/([^/]+)/\\{${name}\\}`).exec(path) ?? [];
+  return IDS[before] ?? ID;
 }
 
 /** Null where the body has no example: the operation is then shown without one. */

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { after, before, describe, it } from "node:test";
+import { EVENT_TYPES } from "../../src/webhooks/types.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { operationsOf, readDescription } from "./operations.ts";
 
@@ -61,6 +62,36 @@ describe("/docs", () => {
     }
     const { headers } = await get("/docs");
     assert.match(String(headers["content-security-policy"]), /default-src 'none'.*script-src 'self'/);
+  });
+
+  it("explains what a field holds, and both forms of a batch", () => {
+    const sending = pages.get("/docs/reference/sending") ?? "";
+    const [, one = ""] = sending.split('id="sendEmail"');
+    assert.match(one, /Fields of SendAttachment.*<code>content<\/code>.*base64/s);
+    assert.match(one, /Adds a List-Unsubscribe link/);
+    const [, batch = ""] = sending.split('id="sendBatch"');
+    assert.match(batch, /list of SendRequest.*Fields of SendRequest.*Fields of Batch</s);
+    assert.match(one, /idempotency-key<\/code><br><span class="dim">header, /);
+  });
+
+  it("shows each event that webhooks get, with its fields and an example", () => {
+    const events = pages.get("/docs/reference/events") ?? "";
+    for (const event of EVENT_TYPES) {
+      const [, section = ""] = events.split(`<section class="event" id="${event}">`);
+      assert.match(section, new RegExp(`&#34;event&#34;: &#34;${event}&#34;`), event);
+      assert.match(section, /<code>event_id<\/code>/, event);
+    }
+  });
+
+  it("finds sending by the names of fields and headers", async () => {
+    const found = JSON.parse((await get("/docs/search.json")).text) as { title: string; text: string }[];
+    for (const word of ["base64", "attachment", "idempotency"]) {
+      const titles = found.filter(({ text }) => text.toLowerCase().includes(word)).slice(0, 20);
+      assert.ok(
+        titles.some(({ title }) => title === "Send one e-mail"),
+        word,
+      );
+    }
   });
 
   it("shows each operation in six languages", () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { parseYaml } from "@redocly/openapi-core";
 import { Ajv } from "ajv";
-import { exampleOf as madeExample } from "../../src/api/docs/reference.ts";
+import { exampleOf as madeExample } from "../../src/api/docs/schema.ts";
 import { EVENT_TYPES } from "../../src/webhooks/types.ts";
 import { answerName, type Played, type Stage, setStage } from "./examples.ts";
 import { type Description, readDescription, type Schema } from "./operations.ts";

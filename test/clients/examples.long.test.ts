@@ -20,7 +20,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const CACHE = join(ROOT, "node_modules/.cache/postern-clients");
 const EXAMPLES_FILE = join(ROOT, "src/api/docs/examples.json");
 const EXAMPLES: { [id: string]: { [language: string]: string } } = JSON.parse(readFileSync(EXAMPLES_FILE, "utf8"));
-const GUIDES = ["first-mail", "receive", "webhooks", "masks", "moving", "deliver-well"];
+const GUIDES = ["basics", "first-mail", "receive", "webhooks", "masks", "moving", "deliver-well"];
 const run = promisify(execFile);
 
 async function listen(server: Server): Promise<string> {

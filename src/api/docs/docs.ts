@@ -7,13 +7,14 @@ import { Marked } from "marked";
 import type { Api } from "../../http/http.ts";
 import { escapeHtml } from "../../http/public-page.ts";
 import { LOOK, SCRIPT } from "./look.ts";
-import { anchorOf, type Description, operationsOf, referenceOf, slugOf } from "./reference.ts";
+import { anchorOf, type Description, eventsOf, operationsOf, referenceOf, slugOf, takenBy } from "./reference.ts";
 
 type Page = { path: string; title: string; body: string };
 type Found = { path: string; title: string; where: string; text: string };
 type Site = { files: Map<string, { type: string; text: string; etag: string }> };
 
-const GUIDES = ["first-mail", "receive", "webhooks", "masks", "moving", "deliver-well"];
+const GUIDES = ["basics", "first-mail", "receive", "webhooks", "masks", "moving", "deliver-well"];
+const EVENTS = "/docs/reference/events";
 const FOLDER = new URL("../../../docs/guides/", import.meta.url);
 const HTML = "text/html; charset=utf-8";
 
@@ -44,11 +45,13 @@ export function mountDocs(api: Api): void {
 }
 
 function makeSite(description: Description): Site {
-  const marked = new Marked({ renderer: { table: wideTable } });
+  const marked = new Marked({ renderer: { table: wideTable, heading }, tokenizer: { url: () => undefined } });
   const guides = GUIDES.map((name) => guideOf(marked, name));
-  const reference = referenceOf(description, (text) => marked.parse(text) as string);
+  const markdown = (text: string): string => marked.parse(text) as string;
+  const reference = referenceOf(description, markdown);
   const pages = [
     ...guides,
+    { path: EVENTS, ...eventsOf(description, markdown) },
     ...reference.map(({ slug, title, body }) => ({ path: `/docs/reference/${slug}`, title, body })),
   ];
   const all = [homeOf(guides, description), missing(), ...pages];
@@ -64,12 +67,19 @@ function makeSite(description: Description): Site {
 }
 
 function guideOf(marked: Marked, name: string): Page {
-  const text = readFileSync(new URL(`${name}.md`, FOLDER), "utf8");
+  const text = readFileSync(new URL(`${name}.md`, FOLDER), "utf8").replace(/\]\(([\w-]+)\.md\)/g, "](/docs/guides/$1)");
   return {
     path: `/docs/guides/${name}`,
     title: /^# (.*)$/m.exec(text)?.[1] ?? name,
     body: marked.parse(text) as string,
   };
+}
+
+/** Each section of a guide can be linked to. */
+function heading(this: { parser: { parseInline(tokens: never): string } }, token: object): string {
+  const { depth, text, tokens } = token as { depth: number; text: string; tokens: never };
+  const id = depth === 1 ? "" : ` id="${slugOf(text)}"`;
+  return `<h${depth}${id}>${this.parser.parseInline(tokens)}</h${depth}>\n`;
 }
 
 /** A table may be wider than a telephone. */
@@ -85,6 +95,11 @@ function homeOf(guides: Page[], { info }: Description): Page {
   const list = guides.map(({ path, title }) => `<li><a href="${path}">${escapeHtml(title)}</a></li>`).join("");
   const body =
     `<h1>The API of Postern, version ${escapeHtml(info.version)}</h1><p>Send mail, receive it, and give people masked addresses, on a server of your own.</p>` +
+    `<h2>What to do first</h2><ol><li>Make an API key: in the dashboard under API keys, or on the server by <code>postern keys create --name first --env live</code>. ` +
+    `A <code>test</code> key checks everything and sends nothing.</li>` +
+    `<li>Read <a href="/docs/guides/basics">Basics</a>: keys, errors, limits, lists, and addresses to try things with.</li>` +
+    `<li>Install a library, or use curl: <a href="/docs/guides/basics#libraries">Libraries</a>.</li>` +
+    `<li>Send: <a href="/docs/guides/first-mail">Your first mail</a>.</li></ol>` +
     `<h2>Guides</h2><ul>${list}</ul><h2>Reference</h2><p>Every operation with its fields, and an example in curl, Node, Python, Ruby, PHP and Go. ` +
     `For programs: <a href="/openapi.yaml">openapi.yaml</a>, <a href="/openapi.json">openapi.json</a>.</p>`;
   return { path: "/docs", title: "Documentation", body };
@@ -121,11 +136,20 @@ function searchOf(guides: Page[], description: Description): Found[] {
     where: "Guide",
     text: body.replace(/<[^>]*>/g, " ").replace(/\s+/g, " "),
   }));
-  const operations = operationsOf(description).map(({ operation, verb, path }) => ({
+  const order = description.tags.map(({ name }) => name);
+  const rank = (tags: string[]): number => order.indexOf(tags[0] ?? "");
+  const inOrder = operationsOf(description).sort((a, b) => rank(a.operation.tags) - rank(b.operation.tags));
+  const operations = inOrder.map(({ operation, verb, path }) => ({
     path: `/docs/reference/${slugOf(operation.tags[0] ?? "")}#${anchorOf(operation)}`,
     title: operation.summary.replaceAll("`", ""),
     where: `${verb} ${path}`,
-    text: `${verb} ${path} ${operation.operationId} ${operation.description ?? ""}`,
+    text: `${verb} ${path} ${operation.operationId} ${operation.description ?? ""} ${takenBy(description, operation)}`,
   }));
-  return [...texts, ...operations];
+  const events = Object.entries(description["x-webhooks"]).map(([event, { post }]) => ({
+    path: `${EVENTS}#${event}`,
+    title: event,
+    where: "Event",
+    text: post.summary,
+  }));
+  return [...texts, ...operations, ...events];
 }

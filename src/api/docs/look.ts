@@ -23,8 +23,8 @@ main>p,main>ul,main>ol{max-width:46rem}
 h1{font-size:1.9rem;line-height:1.2}h2{margin-top:2.4rem}
 pre{background:var(--soft);border:1px solid var(--line);border-radius:.4rem;padding:.8rem 1rem;overflow:auto;font:13.5px/1.5 ui-monospace,monospace}
 code{font:.9em ui-monospace,monospace;background:var(--soft);padding:.1em .25em;border-radius:.2em;overflow-wrap:anywhere}pre code{background:none;padding:0;font:inherit}
-.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.93rem}td code{white-space:nowrap}td p{margin:0 0 .3rem}td p:last-child{margin:0}.operation table{width:100%}.operation td:first-child{width:15rem}th,td{text-align:left;vertical-align:top;padding:.4rem .8rem .4rem 0;border-bottom:1px solid var(--line)}
-.operation{border-top:1px solid var(--line);padding-top:.5rem;margin-top:2.5rem}
+.wide{overflow-x:auto}table{border-collapse:collapse;font-size:.93rem}td code{white-space:nowrap}td p{margin:0 0 .3rem}td p:last-child{margin:0}.operation table,.event table{width:100%}.operation td:first-child,.event td:first-child{width:15rem}td td:first-child{width:11rem!important}td details{margin:.2rem 0}th,td{text-align:left;vertical-align:top;padding:.4rem .8rem .4rem 0;border-bottom:1px solid var(--line)}
+.operation,.event{border-top:1px solid var(--line);padding-top:.5rem;margin-top:2.5rem}
 .operation h2{margin-top:1rem}.where{font-family:ui-monospace,monospace;overflow-wrap:anywhere}.verb{font-weight:700;margin-right:.5rem}
 .dim{color:var(--dim)}.need{color:#a33;font-size:.85em}@media (prefers-color-scheme:dark){.need{color:#f0a0a0}}
 .tabs{display:flex;flex-wrap:wrap;gap:.3rem;margin:1rem 0 .3rem}.tabs button{font:inherit;font-size:.88rem;padding:.25rem .7rem;border:1px solid var(--line);border-radius:.3rem;background:none;color:inherit;cursor:pointer}

@@ -1,24 +1,11 @@
 // The reference, rendered from the description: a page for each group of operations, with parameters, fields, the answer and
-// examples. Records are shown in place, each one level deep; what is below stands in the example.
+// examples, and a page for the events that webhooks get.
 import { escapeHtml } from "../../http/public-page.ts";
 import examples from "./examples.json" with { type: "json" };
+import { fieldsOf, formsOf, rowsOf, type Shown, wordsIn } from "./fields.ts";
+import { type Described, exampleOf, resolved, type Schema } from "./schema.ts";
 
-type Schema = {
-  $ref?: string;
-  type?: string;
-  description?: string;
-  enum?: unknown[];
-  items?: Schema;
-  properties?: { [name: string]: Schema };
-  required?: string[];
-  example?: unknown;
-  format?: string;
-  nullable?: boolean;
-  allOf?: Schema[];
-  anyOf?: Schema[];
-  oneOf?: Schema[];
-};
-type Content = { content?: { [type: string]: { schema?: Schema; example?: unknown } } };
+type Content = { description?: string; content?: { [type: string]: { schema?: Schema; example?: unknown } } };
 type Parameter = { $ref?: string; name: string; in: string; required?: boolean; description?: string; schema?: Schema };
 export type Operation = {
   operationId: string;
@@ -30,11 +17,11 @@ export type Operation = {
   responses: { [status: string]: Content & { $ref?: string; description?: string } };
 };
 /** What of OpenAPI 3.0 is read here. */
-export type Description = {
+export type Description = Described & {
   info: { version: string };
   tags: { name: string; description?: string }[];
   paths: { [path: string]: { [verb: string]: Operation } };
-  components: { [kind: string]: { [name: string]: unknown } };
+  "x-webhooks": { [event: string]: { post: Operation } };
 };
 export type Placed = { operation: Operation; verb: string; path: string };
 type Markdown = (text: string) => string;
@@ -80,99 +67,72 @@ export function referenceOf(
 }
 
 function sectionOf(description: Description, { operation, verb, path }: Placed, markdown: Markdown): string {
-  const parameters = (operation.parameters ?? []).map((given) => resolved(description, given));
-  const body = operation.requestBody && contentOf(description, operation.requestBody);
+  const shown = { description, markdown };
   const [status, answer] = Object.entries(operation.responses).find(([code]) => /^2/.test(code)) ?? ["", {}];
   const given = contentOf(description, answer);
   return (
     `<section class="operation" id="${anchorOf(operation)}"><h2>${titleOf(operation)}</h2>` +
     `<p class="where"><span class="verb">${verb}</span>${escapeHtml(path)}</p>${markdown(operation.description ?? "")}` +
-    rowsOf(
-      "Parameters",
-      parameters.map((one) => ({ ...one, schema: one.schema ?? {} })),
-      description,
-      markdown,
-    ) +
-    rowsOf("Body", fieldsOf(description, body?.schema), description, markdown) +
+    rowsOf("Parameters", parametersOf(description, operation), shown) +
+    bodyOf(operation, shown as Shown & { description: Description }) +
     examplesOf(operation.operationId) +
-    detailsOf(
-      `Answer ${status}`,
-      rowsOf("", fieldsOf(description, given?.schema), description, markdown) + jsonOf(given?.example),
-    ) +
+    detailsOf(`Answer ${status}`, formsOf("", given?.schema, shown) + jsonOf(given?.example)) +
     "</section>"
   );
 }
 
-type Row = { name: string; required?: boolean; description?: string; schema: Schema };
-
-function rowsOf(title: string, rows: Row[], description: Description, markdown: Markdown): string {
-  if (rows.length === 0) return "";
-  const lines = rows.map(({ name, required, description: text, schema }) => {
-    const whole = resolved(description, schema);
-    const said = text ?? schema.description ?? whole.description ?? "";
-    const need = required ? ' <span class="need">required</span>' : "";
-    return `<tr><td><code>${escapeHtml(name)}</code>${need}<br><span class="dim">${escapeHtml(typeOf(description, schema))}</span></td><td>${markdown(said)}</td></tr>`;
+function parametersOf(description: Description, { parameters = [] }: Operation) {
+  return parameters.map((given) => {
+    const one = resolved(description, given);
+    return { ...one, place: one.in, schema: one.schema ?? {} };
   });
-  const head = title === "" ? "" : `<h3>${title}</h3>`;
-  return `${head}<div class="wide" tabindex="0"><table><tbody>${lines.join("")}</tbody></table></div>`;
 }
 
-function fieldsOf(description: Description, schema: Schema | undefined): Row[] {
-  const whole = schema && resolved(description, schema);
-  const parts = [whole, ...(whole?.allOf ?? []).map((one) => resolved(description, one))];
-  return parts.flatMap((part) =>
-    Object.entries(part?.properties ?? {}).map(([name, inner]) => ({
-      name,
-      required: part?.required?.includes(name) ?? false,
-      schema: inner,
-    })),
+function bodyOf({ requestBody }: Operation, shown: Shown & { description: Description }): string {
+  if (!requestBody) return "";
+  const { content = {}, description: text } = resolved(shown.description, requestBody);
+  const json = content["application/json"]?.schema;
+  const others = Object.keys(content).filter((type) => type !== "application/json");
+  const also = others.map((type) => `<code>${escapeHtml(type)}</code>`).join(" or ");
+  const files = also === "" ? "" : `<p>${json ? "Also taken" : "The body"}: ${also}</p>`;
+  const head = `<h3>Body</h3>${shown.markdown(text ?? "")}`;
+  return head + formsOf("", json, shown) + files;
+}
+
+/** What is searched of an operation beside its title: the names and meanings of all that it takes. */
+export function takenBy(description: Description, operation: Operation): string {
+  const parameters = parametersOf(description, operation).map(({ name, description: text = "" }) => `${name} ${text}`);
+  const body = operation.requestBody && contentOf(description, operation.requestBody);
+  return [...parameters, wordsIn(description, body?.schema)].join(" ");
+}
+
+/** The page of the events: headers, then an example and the fields of each. */
+export function eventsOf(description: Description, markdown: Markdown): { title: string; body: string } {
+  const shown = { description, markdown };
+  const calls = Object.entries(description["x-webhooks"]);
+  const [first] = calls.map(([, { post }]) => post);
+  const sections = calls.map(([event, { post }]) => {
+    const content = post.requestBody && contentOf(description, post.requestBody);
+    return (
+      `<section class="event" id="${event}"><h2><code>${event}</code></h2><p>${escapeHtml(post.summary)}.</p>` +
+      `${jsonOf(content?.example)}${rowsOf("Fields", fieldsOf(description, content?.schema), shown)}</section>`
+    );
+  });
+  const list = calls.map(
+    ([event, { post }]) => `<li><a href="#${event}">${event}</a>: ${escapeHtml(post.summary)}</li>`,
   );
-}
-
-function typeOf(description: Description, schema: Schema): string {
-  const whole = resolved(description, schema);
-  if (whole.enum) return whole.enum.map(String).join(" | ");
-  if (whole.type === "array") return `list of ${typeOf(description, whole.items ?? {})}`;
-  if (schema.$ref && whole.type === "object") return nameOf(schema.$ref);
-  const several = whole.anyOf ?? whole.oneOf ?? whole.allOf;
-  if (several) return [...new Set(several.map((one) => typeOf(description, one)))].join(" or ");
-  return (whole.format ?? whole.type ?? "any") + (whole.nullable ? " or null" : "");
-}
-
-function nameOf(ref: string): string {
-  return ref.slice(ref.lastIndexOf("/") + 1);
-}
-
-/** Whatever `$ref` names. A reference to nothing is an error of the description. */
-function resolved<T extends { $ref?: string }>(description: Pick<Description, "components">, given: T): T {
-  if (given.$ref === undefined) return given;
-  const [kind = "", name = ""] = given.$ref.replace("#/components/", "").split("/");
-  const found = description.components[kind]?.[name];
-  if (found === undefined) throw new Error(`the description has no ${given.$ref}`);
-  return resolved(description, found as T);
+  const text = description.tags.find(({ name }) => name === "Webhooks")?.description ?? "";
+  const body =
+    `<h1>Webhook events</h1><p>Each event is a POST to the endpoint's URL, with a JSON body and these headers. <a href="/docs/guides/webhooks">The guide</a> ` +
+    `shows how to verify it.</p>${markdown(text)}<ul>${list.join("")}</ul>` +
+    rowsOf("Headers", first ? parametersOf(description, first) : [], shown) +
+    sections.join("");
+  return { title: "Webhook events", body };
 }
 
 function contentOf(description: Description, given: Content & { $ref?: string }) {
   const json = resolved(description, given).content?.["application/json"];
   return json && { schema: json.schema, example: json.example ?? (json.schema && exampleOf(description, json.schema)) };
-}
-
-/** A schema's own example, or one made of those of its parts; undefined where they have none. */
-export function exampleOf(description: Pick<Description, "components">, schema: Schema): unknown {
-  const own = resolved(description, schema);
-  if (own.example !== undefined) return own.example;
-  if (own.enum) return own.enum[0];
-  if (own.items) {
-    const item = exampleOf(description, own.items);
-    return item === undefined ? undefined : [item];
-  }
-  const base = Object.assign({}, ...(own.allOf ?? []).map((part) => exampleOf(description, part)));
-  const fields = Object.entries(own.properties ?? {}).filter(
-    ([name, part]) => own.required?.includes(name) || part.example !== undefined,
-  );
-  const made = fields.map(([name, part]) => [name, exampleOf(description, part)]);
-  const whole = { ...base, ...Object.fromEntries(made) };
-  return Object.keys(whole).length === 0 ? undefined : whole;
 }
 
 function examplesOf(id: string): string {
