@@ -15,11 +15,14 @@ export async function keepUp(scene: Scene, postern: PosternProcess, isJson: bool
   for (const name of RECIPIENTS) receiveAt(scene.dns, name, "mx.recipient.example");
   const mailbox = await serveMailbox(scene.sink.messages);
   const ended = Promise.race([askedToEnd(), postern.exited]);
-  const { base_url, live_key, test_key, submission_port } = scene;
+  const { base_url, live_key, test_key, submission_port, env } = scene;
   console.log(`\n${styleText("bold", "It stays up until Ctrl-C.")} Nothing leaves this machine.\n`);
   console.log(`  base URL    ${base_url}\n  live key    ${live_key}\n  test key    ${test_key}`);
   console.log(`  domain      shop.example, verified and without warming limits`);
   console.log(`  submission  127.0.0.1:${submission_port}, user postern, password: a key`);
+  console.log(
+    `  simulator   bounced@simulator.${env.POSTERN_HOSTNAME} and others: real events, no mail (docs/guides/basics.md)`,
+  );
   console.log(`  arrived     ${mailbox.url} (in a browser), or: curl ${mailbox.url}messages\n`);
   console.log(
     `Send your first mail, to anybody@anywhere.example or another made-up address:\n\n${firstRequest(scene)}\n`,

@@ -67,7 +67,10 @@ function makeSite(description: Description): Site {
 }
 
 function guideOf(marked: Marked, name: string): Page {
-  const text = readFileSync(new URL(`${name}.md`, FOLDER), "utf8").replace(/\]\(([\w-]+)\.md\)/g, "](/docs/guides/$1)");
+  const text = readFileSync(new URL(`${name}.md`, FOLDER), "utf8").replace(
+    /\]\(([\w-]+)\.md(#[\w-]+)?\)/g,
+    "](/docs/guides/$1$2)",
+  );
   return {
     path: `/docs/guides/${name}`,
     title: /^# (.*)$/m.exec(text)?.[1] ?? name,
