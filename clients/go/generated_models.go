@@ -849,7 +849,7 @@ type CreateWebhookRequest struct {
 	URL string `json:"url"`
 	// Default ["email.received"]
 	Events []string `json:"events" postern:"optional"`
-	// UUIDv7
+	// Outbound events of this domain only; also the domain's catch-all route
 	DomainID *string `json:"domain_id" postern:"optional"`
 	// Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
 	// organization's expressions have at most 2,000 instructions together (some 80 of the usual size)
@@ -2761,7 +2761,7 @@ func (r *HeaderField) UnmarshalJSON(data []byte) error {
 func (r HeaderField) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // HeaderFields: Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-// MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-*
+// MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
 type HeaderFields = map[string]string
 
 // InboundAttachment is a record of the API.
@@ -4367,7 +4367,7 @@ func (r SendAnswer) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Ex
 type SendAttachment struct {
 	// The name that the recipient sees
 	Filename string `json:"filename"`
-	// base64 (RFC 4648 §4)
+	// The file, in base64 (RFC 4648 §4)
 	Content string `json:"content"`
 	// By the file name when absent
 	ContentType *string `json:"content_type" postern:"optional"`
@@ -4423,7 +4423,7 @@ type SendRequest struct {
 	// Values of a template's variables, by name
 	Variables *TemplateVariables `json:"variables" postern:"optional"`
 	// Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
-	// Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-*
+	// `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
 	Headers *HeaderFields `json:"headers" postern:"optional"`
 	// Files to attach
 	Attachments []SendAttachment `json:"attachments" postern:"optional"`
@@ -4903,7 +4903,7 @@ type Suppression struct {
 	ScopeType SuppressionScope `json:"scope_type"`
 	// Null exactly for the scope org
 	ScopeID *string `json:"scope_id"`
-	// manual, unsubscribe, delivery_event or import:<provider>
+	// manual, unsubscribe, delivery_event or `import:<provider>`
 	Source string `json:"source"`
 	// UUIDv7
 	SourceMessageID *string `json:"source_message_id"`
@@ -5314,7 +5314,7 @@ func (r TestInboundRuleAnswer) MarshalJSON() ([]byte, error) { return marshalRec
 
 // TestInboundRuleRequest is a record of the API.
 type TestInboundRuleRequest struct {
-	// UUIDv7
+	// A stored rule, instead of `match` or `conditions`
 	RuleID *string `json:"rule_id" postern:"optional"`
 	// {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
 	// conditions, three groups within each other. Texts are compared up to 10,000 characters; `matches` looks at the
@@ -5323,9 +5323,9 @@ type TestInboundRuleRequest struct {
 	Match *InboundRuleMatch `json:"match" postern:"optional"`
 	// Instead of `match`: conditions that must all hold
 	Conditions []InboundRuleMatch `json:"conditions" postern:"optional"`
-	// UUIDv7
+	// The received mail to look at; absent: the newest ones
 	EmailID *string `json:"email_id" postern:"optional"`
-	// UUIDv7
+	// Only mail of this domain
 	DomainID *string `json:"domain_id" postern:"optional"`
 	// Without `email_id`: so many of the newest; 10
 	Limit *int64 `json:"limit" postern:"optional"`

@@ -22,7 +22,7 @@ const AttachmentBody = Named(
   "SendAttachment",
   Closed({
     filename: Type.String({ minLength: 1, maxLength: 255 }),
-    content: Type.String({ description: "base64 (RFC 4648 §4)" }),
+    content: Type.String({ description: "The file, in base64 (RFC 4648 §4)" }),
     content_type: Type.Optional(
       Type.String({ minLength: 3, maxLength: 255, description: "By the file name when absent" }),
     ),
@@ -59,7 +59,7 @@ const HeaderMap = Named(
       maxProperties: 50,
       description:
         "Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, " +
-        "Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-*",
+        "`Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`",
     },
   ),
 );

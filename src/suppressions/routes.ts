@@ -40,7 +40,7 @@ const Suppression = Named(
     reason: ReasonWord,
     scope_type: ScopeWord,
     scope_id: Nullable(Type.String({ description: "Null exactly for the scope org" })),
-    source: Type.String({ description: "manual, unsubscribe, delivery_event or import:<provider>" }),
+    source: Type.String({ description: "manual, unsubscribe, delivery_event or `import:<provider>`" }),
     source_message_id: Nullable(Id),
     bounce_code: Nullable(Type.String({ description: "SMTP reply code, such as 550" })),
     diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463), such as 5.1.1" })),

@@ -116,7 +116,9 @@ function mountEndpoints(api: Api, world: World): void {
         body: Closed({
           url: Url,
           events: Type.Optional({ ...Events, description: 'Default ["email.received"]' }),
-          domain_id: Type.Optional(Nullable(Id)),
+          domain_id: Type.Optional(
+            Nullable({ ...Id, description: "Outbound events of this domain only; also the domain's catch-all route" }),
+          ),
           match_pattern: Type.Optional(Nullable(MatchPattern)),
         }),
         response: answers({ 201: Type.Object({ webhook: Webhook, secret: Secret }) }, [404]),

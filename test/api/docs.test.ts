@@ -69,8 +69,12 @@ describe("/docs", () => {
     const [, one = ""] = sending.split('id="sendEmail"');
     assert.match(one, /Fields of SendAttachment.*<code>content<\/code>.*base64/s);
     assert.match(one, /Adds a List-Unsubscribe link/);
+    assert.match(one, /<code>Content-\*<\/code>/);
     const [, batch = ""] = sending.split('id="sendBatch"');
-    assert.match(batch, /list of SendRequest.*Fields of SendRequest.*Fields of Batch</s);
+    assert.match(
+      batch,
+      /a list of SendRequest.*Fields of SendRequest.*Or: a Batch.*Fields of Batch.*&#34;emails&#34;: \[/s,
+    );
     assert.match(one, /idempotency-key<\/code><br><span class="dim">header, /);
   });
 

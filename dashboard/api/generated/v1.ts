@@ -2569,7 +2569,7 @@ export interface components {
             events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained")[] | null;
             /**
              * Format: uuid
-             * @description UUIDv7
+             * @description Outbound events of this domain only; also the domain's catch-all route
              */
             domain_id?: string | null;
             /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
@@ -4099,7 +4099,7 @@ export interface components {
             /** @description The field's value, unfolded */
             value: string;
         };
-        /** @description Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-* */
+        /** @description Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*` */
         HeaderFields: {
             [key: string]: string;
         };
@@ -5567,7 +5567,7 @@ export interface components {
         SendAttachment: {
             /** @description The name that the recipient sees */
             filename: string;
-            /** @description base64 (RFC 4648 §4) */
+            /** @description The file, in base64 (RFC 4648 §4) */
             content: string;
             /** @description By the file name when absent */
             content_type?: string | null;
@@ -5936,7 +5936,7 @@ export interface components {
             scope_type: components["schemas"]["SuppressionScope"];
             /** @description Null exactly for the scope org */
             scope_id: string | null;
-            /** @description manual, unsubscribe, delivery_event or import:<provider> */
+            /** @description manual, unsubscribe, delivery_event or `import:<provider>` */
             source: string;
             /**
              * Format: uuid
@@ -6253,7 +6253,7 @@ export interface components {
         TestInboundRuleRequest: {
             /**
              * Format: uuid
-             * @description UUIDv7
+             * @description A stored rule, instead of `match` or `conditions`
              */
             rule_id?: string | null;
             match?: components["schemas"]["InboundRuleMatch"] | null;
@@ -6261,12 +6261,12 @@ export interface components {
             conditions?: components["schemas"]["InboundRuleMatch"][] | null;
             /**
              * Format: uuid
-             * @description UUIDv7
+             * @description The received mail to look at; absent: the newest ones
              */
             email_id?: string | null;
             /**
              * Format: uuid
-             * @description UUIDv7
+             * @description Only mail of this domain
              */
             domain_id?: string | null;
             /** @description Without `email_id`: so many of the newest; 10 */

@@ -51,9 +51,10 @@ function makeSite(description: Description): Site {
   const reference = referenceOf(description, markdown);
   const pages = [
     ...guides,
-    { path: EVENTS, ...eventsOf(description, markdown) },
     ...reference.map(({ slug, title, body }) => ({ path: `/docs/reference/${slug}`, title, body })),
   ];
+  const behind = pages.findIndex(({ path }) => path === "/docs/reference/webhooks") + 1;
+  pages.splice(behind, 0, { path: EVENTS, ...eventsOf(description, markdown) });
   const all = [homeOf(guides, description), missing(), ...pages];
   const files: Site["files"] = new Map();
   const add = (path: string, type: string, text: string): void => {

@@ -1,7 +1,7 @@
 // The fields of the reference: tables of names, types and meanings. What a field holds is shown beneath it, folded, and so on
 // down; a record that holds itself is named there alone.
 import { escapeHtml } from "../../http/public-page.ts";
-import { type Described, resolved, type Schema } from "./schema.ts";
+import { type Described, exampleOf, resolved, type Schema } from "./schema.ts";
 
 export type Row = { name: string; place?: string; required?: boolean; description?: string; schema: Schema };
 type Record = { name: string; schema: Schema };
@@ -29,8 +29,23 @@ export function formsOf(title: string, schema: Schema | undefined, shown: Shown)
   const forms = whole.anyOf ?? whole.oneOf ?? [];
   if (forms.length < 2 && !whole.items) return rowsOf(title, fieldsOf(shown.description, schema), shown);
   const head = title === "" ? "" : `<h3>${title}</h3>`;
-  const list = forms.length < 2 ? [schema] : forms;
-  return `${head}${list.map((form, at) => `<p>${at === 0 ? "" : "Or "}${escapeHtml(typeOf(shown.description, form))}: ${escapeHtml(meaningOf(shown.description, form))}</p>${beneath(form, shown)}`).join("")}`;
+  if (forms.length < 2) return head + formOf("A", schema, shown);
+  const list = forms.map((form, at) => {
+    const example = form.$ref ? jsonOf(exampleOf(shown.description, form)) : "";
+    return formOf(at === 0 ? "Either: a" : "Or: a", form, shown) + example;
+  });
+  return head + list.join("");
+}
+
+function formOf(article: string, form: Schema, shown: Shown): string {
+  const type = escapeHtml(typeOf(shown.description, form));
+  return `<p>${article} ${type}. ${escapeHtml(meaningOf(shown.description, form))}</p>${beneath(form, shown)}`;
+}
+
+/** An example as it stands in a page; nothing where there is none. */
+export function jsonOf(example: unknown): string {
+  if (example === undefined) return "";
+  return `<pre tabindex="0"><code>${escapeHtml(JSON.stringify(example, null, 2))}</code></pre>`;
 }
 
 /** Whatever a field holds, folded. */

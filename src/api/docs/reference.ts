@@ -2,7 +2,7 @@
 // examples, and a page for the events that webhooks get.
 import { escapeHtml } from "../../http/public-page.ts";
 import examples from "./examples.json" with { type: "json" };
-import { fieldsOf, formsOf, rowsOf, type Shown, wordsIn } from "./fields.ts";
+import { fieldsOf, formsOf, jsonOf, rowsOf, type Shown, wordsIn } from "./fields.ts";
 import { type Described, exampleOf, resolved, type Schema } from "./schema.ts";
 
 type Content = { description?: string; content?: { [type: string]: { schema?: Schema; example?: unknown } } };
@@ -150,10 +150,4 @@ function examplesOf(id: string): string {
 
 function detailsOf(title: string, body: string): string {
   return body === "" ? "" : `<details><summary>${title}</summary>${body}</details>`;
-}
-
-function jsonOf(example: unknown): string {
-  return example === undefined
-    ? ""
-    : `<pre tabindex="0"><code>${escapeHtml(JSON.stringify(example, null, 2))}</code></pre>`;
 }

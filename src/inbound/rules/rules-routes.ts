@@ -249,10 +249,10 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
         description:
           "A stored rule, or conditions that are not stored yet, against one mail or the newest ones; the answer shows each condition with what it found.",
         body: Closed({
-          rule_id: Type.Optional(Id),
+          rule_id: Type.Optional({ ...Id, description: "A stored rule, instead of `match` or `conditions`" }),
           ...conditions,
-          email_id: Type.Optional(Id),
-          domain_id: Type.Optional(Id),
+          email_id: Type.Optional({ ...Id, description: "The received mail to look at; absent: the newest ones" }),
+          domain_id: Type.Optional({ ...Id, description: "Only mail of this domain" }),
           limit: Type.Optional(
             Type.Integer({ minimum: 1, maximum: 20, description: "Without `email_id`: so many of the newest; 10" }),
           ),

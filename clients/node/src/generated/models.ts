@@ -403,7 +403,7 @@ export type CreateWebhookRequest = {
   url: string;
   /** Default ["email.received"] */
   events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {}))[] | null;
-  /** UUIDv7 */
+  /** Outbound events of this domain only; also the domain's catch-all route */
   domain_id?: string | null;
   /**
    * Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
@@ -1419,7 +1419,7 @@ export type HeaderField = {
 
 /**
  * Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
- * Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-*
+ * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
  */
 export type HeaderFields = { [name: string]: string };
 
@@ -2214,7 +2214,7 @@ export type SendAnswer = {
 export type SendAttachment = {
   /** The name that the recipient sees */
   filename: string;
-  /** base64 (RFC 4648 §4) */
+  /** The file, in base64 (RFC 4648 §4) */
   content: string;
   /** By the file name when absent */
   content_type?: string | null;
@@ -2254,7 +2254,7 @@ export type SendRequest = {
   variables?: TemplateVariables | null;
   /**
    * Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
-   * Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or ARC-*
+   * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
    */
   headers?: HeaderFields | null;
   /** Files to attach */
@@ -2475,7 +2475,7 @@ export type Suppression = {
   scope_type: SuppressionScope;
   /** Null exactly for the scope org */
   scope_id: string | null;
-  /** manual, unsubscribe, delivery_event or import:<provider> */
+  /** manual, unsubscribe, delivery_event or `import:<provider>` */
   source: string;
   /** UUIDv7 */
   source_message_id: string | null;
@@ -2669,7 +2669,7 @@ export type TestInboundRuleAnswer = {
 };
 
 export type TestInboundRuleRequest = {
-  /** UUIDv7 */
+  /** A stored rule, instead of `match` or `conditions` */
   rule_id?: string | null;
   /**
    * {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most 20
@@ -2680,9 +2680,9 @@ export type TestInboundRuleRequest = {
   match?: InboundRuleMatch | null;
   /** Instead of `match`: conditions that must all hold */
   conditions?: InboundRuleMatch[] | null;
-  /** UUIDv7 */
+  /** The received mail to look at; absent: the newest ones */
   email_id?: string | null;
-  /** UUIDv7 */
+  /** Only mail of this domain */
   domain_id?: string | null;
   /** Without `email_id`: so many of the newest; 10 */
   limit?: number | null;

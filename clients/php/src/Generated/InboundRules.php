@@ -184,7 +184,7 @@ final class InboundRules
      * yet, against one mail or the newest ones; the answer shows each condition with what it found.
      *
      * @param array{
-     *     // UUIDv7
+     *     // A stored rule, instead of `match` or `conditions`
      *     rule_id?: string|null,
      *     // {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
      *     // 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
@@ -194,9 +194,9 @@ final class InboundRules
      *     match?: array<string, mixed>|null,
      *     // Instead of `match`: conditions that must all hold
      *     conditions?: list<array<string, mixed>>|null,
-     *     // UUIDv7
+     *     // The received mail to look at; absent: the newest ones
      *     email_id?: string|null,
-     *     // UUIDv7
+     *     // Only mail of this domain
      *     domain_id?: string|null,
      *     // Without `email_id`: so many of the newest; 10
      *     limit?: int|null,

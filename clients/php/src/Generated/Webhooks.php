@@ -29,7 +29,7 @@ final class Webhooks
      *     url: string,
      *     // Default ["email.received"]
      *     events?: list<string>|null,
-     *     // UUIDv7
+     *     // Outbound events of this domain only; also the domain's catch-all route
      *     domain_id?: string|null,
      *     // Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
      *     // expression. An organization's expressions have at most 2,000 instructions together (some 80 of

@@ -565,7 +565,7 @@ _CreateWebhookRequestRequired = TypedDict("_CreateWebhookRequestRequired", {
 _CreateWebhookRequestOptional = TypedDict("_CreateWebhookRequestOptional", {
     # Default ["email.received"]
     "events": "Optional[List[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]]]",
-    # UUIDv7
+    # Outbound events of this domain only; also the domain's catch-all route
     "domain_id": "Optional[str]",
     # Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
     # expression. An organization's expressions have at most 2,000 instructions together (some 80 of
@@ -1898,8 +1898,8 @@ class HeaderField(_HeaderFieldRequired, _HeaderFieldOptional):
 
 
 # Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-# MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or
-# ARC-*
+# MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or
+# `ARC-*`
 HeaderFields = Dict[str, str]
 
 _InboundAttachmentRequired = TypedDict("_InboundAttachmentRequired", {
@@ -3015,7 +3015,7 @@ class SendAnswer(_SendAnswerRequired, _SendAnswerOptional):
 _SendAttachmentRequired = TypedDict("_SendAttachmentRequired", {
     # The name that the recipient sees
     "filename": "str",
-    # base64 (RFC 4648 §4)
+    # The file, in base64 (RFC 4648 §4)
     "content": "str",
 })
 _SendAttachmentOptional = TypedDict("_SendAttachmentOptional", {
@@ -3063,8 +3063,8 @@ _SendRequestOptional = TypedDict("_SendRequestOptional", {
     # Values of a template's variables, by name
     "variables": "Optional[TemplateVariables]",
     # Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-    # MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results
-    # or ARC-*
+    # MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results
+    # or `ARC-*`
     "headers": "Optional[HeaderFields]",
     # Files to attach
     "attachments": "Optional[List[SendAttachment]]",
@@ -3384,7 +3384,7 @@ _SuppressionRequired = TypedDict("_SuppressionRequired", {
     "scope_type": "SuppressionScope",
     # Null exactly for the scope org
     "scope_id": "Optional[str]",
-    # manual, unsubscribe, delivery_event or import:<provider>
+    # manual, unsubscribe, delivery_event or `import:<provider>`
     "source": "str",
     # UUIDv7
     "source_message_id": "Optional[str]",
@@ -3668,7 +3668,7 @@ class TestInboundRuleAnswer(_TestInboundRuleAnswerRequired, _TestInboundRuleAnsw
 _TestInboundRuleRequestRequired = TypedDict("_TestInboundRuleRequestRequired", {
 })
 _TestInboundRuleRequestOptional = TypedDict("_TestInboundRuleRequestOptional", {
-    # UUIDv7
+    # A stored rule, instead of `match` or `conditions`
     "rule_id": "Optional[str]",
     # {all: […]}, {any: […]}, {not: …} or a condition {field, comparator, value, header_name}; at most
     # 20 conditions, three groups within each other. Texts are compared up to 10,000 characters;
@@ -3678,9 +3678,9 @@ _TestInboundRuleRequestOptional = TypedDict("_TestInboundRuleRequestOptional", {
     "match": "Optional[InboundRuleMatch]",
     # Instead of `match`: conditions that must all hold
     "conditions": "Optional[List[InboundRuleMatch]]",
-    # UUIDv7
+    # The received mail to look at; absent: the newest ones
     "email_id": "Optional[str]",
-    # UUIDv7
+    # Only mail of this domain
     "domain_id": "Optional[str]",
     # Without `email_id`: so many of the newest; 10
     "limit": "Optional[int]",

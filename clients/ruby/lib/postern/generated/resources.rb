@@ -555,8 +555,8 @@ module Postern
       # @option input [String] :template_id Id of a template, instead of `template`
       # @option input [Hash] :variables Values of a template's variables, by name
       # @option input [Hash] :headers Further header fields, by name; not those that the other fields set,
-      #   and not Date, Message-ID, MIME-Version, Content-*, DKIM-Signature, Return-Path, Received, Sender,
-      #   Authentication-Results or ARC-*
+      #   and not Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender,
+      #   Authentication-Results or `ARC-*`
       # @option input [Array<Record>] :attachments Files to attach
       # @option input [Array<String>] :tags Labels of your own: events carry them back, and lists of e-mails
       #   can be filtered by one
@@ -821,15 +821,15 @@ module Postern
 
       # Try a rule out on stored mail; nothing is changed. A stored rule, or conditions that are not stored
       # yet, against one mail or the newest ones; the answer shows each condition with what it found.
-      # @option input [String] :rule_id UUIDv7
+      # @option input [String] :rule_id A stored rule, instead of `match` or `conditions`
       # @option input [Hash] :match {all: […]}, {any: […]}, {not: …} or a condition {field, comparator,
       #   value, header_name}; at most 20 conditions, three groups within each other. Texts are compared up to
       #   10,000 characters; `matches` looks at the first 2,048 of them, and where a text is cut there `$`
       #   does not hold. `exists`: a text that is not empty, a verdict (spf, dkim, dmarc) that is not none, a
       #   spam score that was given, a flag that is set
       # @option input [Array<Hash>] :conditions Instead of `match`: conditions that must all hold
-      # @option input [String] :email_id UUIDv7
-      # @option input [String] :domain_id UUIDv7
+      # @option input [String] :email_id The received mail to look at; absent: the newest ones
+      # @option input [String] :domain_id Only mail of this domain
       # @option input [Integer] :limit Without `email_id`: so many of the newest; 10
       # @return [Record]
       def test(input = nil, options: {}, **fields)
@@ -1609,7 +1609,8 @@ module Postern
       # `email.received` also needs an alias or a catch-all that names the endpoint.
       # @option input [String] :url (required) https only; not a private or otherwise internal address
       # @option input [Array<String>] :events Default ["email.received"]
-      # @option input [String] :domain_id UUIDv7
+      # @option input [String] :domain_id Outbound events of this domain only; also the domain's catch-all
+      #   route
       # @option input [String] :match_pattern Tested on the recipient: a glob (`*`, `?`) for the whole
       #   address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000
       #   instructions together (some 80 of the usual size)
