@@ -80,6 +80,7 @@ describe("postern organizations", () => {
       name: "Shop of Ann",
       plan: "growth",
       state: "active",
+      purpose: null,
       requests_per_second: 100,
       monthly_quota: 500_000,
       own: [],
