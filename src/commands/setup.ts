@@ -1,5 +1,5 @@
 // `postern setup`: asks what it has to know, or takes it from options, and prints what became of each step.
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -219,8 +219,11 @@ function showRecords(
   { text, file }: Zone,
   { hint, isQuiet, waits }: { hint: string; isQuiet: boolean; waits: boolean },
 ): void {
-  rmSync(file, { force: true });
-  writeFileSync(file, `${text}\n`, { mode: 0o644, flag: "wx" });
+  // Whoever reads it finds all of it or none.
+  const draft = `${file}.new`;
+  rmSync(draft, { force: true });
+  writeFileSync(draft, `${text}\n`, { mode: 0o644, flag: "wx" });
+  renameSync(draft, file);
   if (isQuiet) return;
   console.log(
     `\n${hint}\n\n${text}\n\nThey are in ${file} as well.${waits ? " Waiting until they are in DNS (Ctrl-C ends it; run this again at any time) …" : ""}\n`,

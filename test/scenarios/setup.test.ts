@@ -70,7 +70,7 @@ type Result = { ok: boolean; env_file: string; steps: Step[]; records: Zone; mis
 type Ended = { code: number; stdout: string; stderr: string };
 
 function run(args: string[], change: Record<string, string> = {}): Promise<Ended> {
-  const options = { cwd: folder, env: { ...inheritedEnv(), ...env, ...change }, timeout: 500_000 };
+  const options = { cwd: folder, env: { ...inheritedEnv(), ...env, ...change }, timeout: 270_000 };
   return new Promise((resolve) => {
     execFile(process.execPath, [MAIN, ...args], options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? -1) : 0, stdout, stderr }),
@@ -80,7 +80,7 @@ function run(args: string[], change: Record<string, string> = {}): Promise<Ended
 
 async function setup(...args: string[]): Promise<Result & { code: number }> {
   const { code, stdout, stderr } = await run(["setup", "--yes", "--json", ...args]);
-  assert.match(stdout, /^\{.*\}\n$/, `${stdout}${stderr}`);
+  assert.match(stdout, /^\{.*\}\n$/, `setup ended with ${code} without an answer:\n${stdout}${stderr}`);
   return { code, ...(JSON.parse(stdout) as Result) };
 }
 
