@@ -46,7 +46,7 @@ type ListAliasesQuery struct {
 	DomainID *RecordId `query:"domain_id"`
 	// What happens to the mail: webhook, forward, store or drop
 	Action *string `query:"action"`
-	// false: switched off
+	// true: only active ones. false: only the others
 	Active *bool `query:"active"`
 	// Part of the address or the description
 	Q *string `query:"q"`
@@ -160,7 +160,7 @@ type ListEmailsQuery struct {
 	Subject *string `query:"subject"`
 	// A tag given when sending
 	Tag *string `query:"tag"`
-	// The domain
+	// Only mail from this domain
 	DomainID *string `query:"domain_id"`
 	// live: by a live key, for real. test: by a test key
 	Environment *Environment `query:"environment"`
@@ -234,7 +234,7 @@ type ListInboundRulesQuery struct {
 	DomainID *RecordId `query:"domain_id"`
 	// UUIDv7
 	AliasID *RecordId `query:"alias_id"`
-	// false: switched off
+	// true: only active ones. false: only the others
 	Active *bool `query:"active"`
 }
 
@@ -286,7 +286,7 @@ type ListMaskedAliasesQuery struct {
 	After *RecordId `query:"after"`
 	// UUIDv7
 	DomainID *RecordId `query:"domain_id"`
-	// false: switched off
+	// true: only active ones. false: only the others
 	Active *bool `query:"active"`
 	// true: the deleted ones, which may be restored
 	Deleted *bool `query:"deleted"`
@@ -304,7 +304,7 @@ type ListMaskedContactsQuery struct {
 	Offset *int64 `query:"offset"`
 	// The last id of the page before: the list goes on behind it
 	After *RecordId `query:"after"`
-	// true: mail from the contact is taken and dropped
+	// true: only blocked ones. false: only the others
 	Blocked *bool `query:"blocked"`
 	// Exactly this address
 	Email *string `query:"email"`
@@ -364,9 +364,9 @@ type ListDomainStatsByISPQuery struct {
 type CheckSuppressionQuery struct {
 	// The address to look for
 	Email string `query:"email"`
-	// The domain
+	// The domain that the mail would be sent from
 	DomainID *string `query:"domain_id"`
-	// The template's id
+	// The template that the mail would be made with
 	TemplateID *string `query:"template_id"`
 	// The unsubscribe list that the mail would be sent with
 	List *string `query:"list"`
@@ -424,7 +424,7 @@ type ListTemplatesQuery struct {
 	After *RecordId `query:"after"`
 	// Substring of name, slug, subject or description, without case
 	Query *string `query:"query"`
-	// false: switched off
+	// true: only active ones. false: only the others
 	Active *bool `query:"active"`
 }
 

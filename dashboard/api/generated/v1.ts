@@ -7085,7 +7085,7 @@ export interface components {
         };
     };
     parameters: {
-        /** @description false: switched off */
+        /** @description true: only active ones. false: only the others */
         ActiveParameter: boolean;
         /** @description The last id of the page before: the list goes on behind it */
         AfterParameter: components["schemas"]["RecordId"];
@@ -8005,7 +8005,7 @@ export interface operations {
                 after?: components["parameters"]["AfterParameter"];
                 /** @description Substring of name, slug, subject or description, without case */
                 query?: string;
-                /** @description false: switched off */
+                /** @description true: only active ones. false: only the others */
                 active?: components["parameters"]["ActiveParameter"];
             };
             header?: never;
@@ -8228,9 +8228,9 @@ export interface operations {
             query: {
                 /** @description The address to look for */
                 email: string;
-                /** @description The domain */
+                /** @description The domain that the mail would be sent from */
                 domain_id?: string;
-                /** @description The template's id */
+                /** @description The template that the mail would be made with */
                 template_id?: string;
                 /** @description The unsubscribe list that the mail would be sent with */
                 list?: string;
@@ -8871,7 +8871,7 @@ export interface operations {
                 subject?: string;
                 /** @description A tag given when sending */
                 tag?: string;
-                /** @description The domain */
+                /** @description Only mail from this domain */
                 domain_id?: string;
                 /** @description live: by a live key, for real. test: by a test key */
                 environment?: components["parameters"]["EnvironmentParameter"];
@@ -9020,7 +9020,7 @@ export interface operations {
                 domain_id?: components["schemas"]["RecordId"];
                 /** @description What happens to the mail: webhook, forward, store or drop */
                 action?: "webhook" | "forward" | "store" | "drop";
-                /** @description false: switched off */
+                /** @description true: only active ones. false: only the others */
                 active?: components["parameters"]["ActiveParameter"];
                 /** @description Part of the address or the description */
                 q?: string;
@@ -9319,7 +9319,7 @@ export interface operations {
                 after?: components["parameters"]["AfterParameter"];
                 /** @description UUIDv7 */
                 domain_id?: components["schemas"]["RecordId"];
-                /** @description false: switched off */
+                /** @description true: only active ones. false: only the others */
                 active?: components["parameters"]["ActiveParameter"];
                 /** @description true: the deleted ones, which may be restored */
                 deleted?: boolean;
@@ -9588,7 +9588,7 @@ export interface operations {
                 offset?: components["parameters"]["OffsetParameter"];
                 /** @description The last id of the page before: the list goes on behind it */
                 after?: components["parameters"]["AfterParameter"];
-                /** @description true: mail from the contact is taken and dropped */
+                /** @description true: only blocked ones. false: only the others */
                 blocked?: boolean;
                 /** @description Exactly this address */
                 email?: components["parameters"]["EmailParameter"];
@@ -10097,7 +10097,7 @@ export interface operations {
                 domain_id?: components["schemas"]["RecordId"];
                 /** @description UUIDv7 */
                 alias_id?: components["parameters"]["AliasIdParameter"];
-                /** @description false: switched off */
+                /** @description true: only active ones. false: only the others */
                 active?: components["parameters"]["ActiveParameter"];
             };
             header?: never;

@@ -119,7 +119,7 @@ export type ListAliasesQuery = {
   domain_id?: RecordId;
   /** What happens to the mail: webhook, forward, store or drop */
   action?: "webhook" | "forward" | "store" | "drop" | (string & {});
-  /** false: switched off */
+  /** true: only active ones. false: only the others */
   active?: boolean;
   /** Part of the address or the description */
   q?: string;
@@ -222,7 +222,7 @@ export type ListEmailsQuery = {
   subject?: string;
   /** A tag given when sending */
   tag?: string;
-  /** The domain */
+  /** Only mail from this domain */
   domain_id?: string;
   /** live: by a live key, for real. test: by a test key */
   environment?: Environment;
@@ -293,7 +293,7 @@ export type ListInboundRulesQuery = {
   domain_id?: RecordId;
   /** UUIDv7 */
   alias_id?: RecordId;
-  /** false: switched off */
+  /** true: only active ones. false: only the others */
   active?: boolean;
 };
 
@@ -340,7 +340,7 @@ export type ListMaskedAliasesQuery = {
   after?: RecordId;
   /** UUIDv7 */
   domain_id?: RecordId;
-  /** false: switched off */
+  /** true: only active ones. false: only the others */
   active?: boolean;
   /** true: the deleted ones, which may be restored */
   deleted?: boolean;
@@ -357,7 +357,7 @@ export type ListMaskedContactsQuery = {
   offset?: number;
   /** The last id of the page before: the list goes on behind it */
   after?: RecordId;
-  /** true: mail from the contact is taken and dropped */
+  /** true: only blocked ones. false: only the others */
   blocked?: boolean;
   /** Exactly this address */
   email?: string;
@@ -409,9 +409,9 @@ export type ListDomainStatsByIspQuery = {
 export type CheckSuppressionQuery = {
   /** The address to look for */
   email: string;
-  /** The domain */
+  /** The domain that the mail would be sent from */
   domain_id?: string;
-  /** The template's id */
+  /** The template that the mail would be made with */
   template_id?: string;
   /** The unsubscribe list that the mail would be sent with */
   list?: string;
@@ -474,7 +474,7 @@ export type ListTemplatesQuery = {
   after?: RecordId;
   /** Substring of name, slug, subject or description, without case */
   query?: string;
-  /** false: switched off */
+  /** true: only active ones. false: only the others */
   active?: boolean;
 };
 

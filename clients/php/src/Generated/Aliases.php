@@ -88,7 +88,7 @@ final class Aliases
      *     domain_id?: array<string, mixed>,
      *     // What happens to the mail: webhook, forward, store or drop
      *     action?: string,
-     *     // false: switched off
+     *     // true: only active ones. false: only the others
      *     active?: bool,
      *     // Part of the address or the description
      *     q?: string,

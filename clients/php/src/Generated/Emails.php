@@ -87,7 +87,7 @@ final class Emails
      *     subject?: string,
      *     // A tag given when sending
      *     tag?: string,
-     *     // The domain
+     *     // Only mail from this domain
      *     domain_id?: string,
      *     // live: by a live key, for real. test: by a test key
      *     environment?: array<string, mixed>,

@@ -127,7 +127,7 @@ final class InboundRules
      *     domain_id?: array<string, mixed>,
      *     // UUIDv7
      *     alias_id?: array<string, mixed>,
-     *     // false: switched off
+     *     // true: only active ones. false: only the others
      *     active?: bool,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

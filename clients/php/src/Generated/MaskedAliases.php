@@ -148,7 +148,7 @@ final class MaskedAliases
      *     after?: array<string, mixed>,
      *     // UUIDv7
      *     domain_id?: array<string, mixed>,
-     *     // false: switched off
+     *     // true: only active ones. false: only the others
      *     active?: bool,
      *     // true: the deleted ones, which may be restored
      *     deleted?: bool,

@@ -57,7 +57,7 @@ final class MaskedContacts
      *     offset?: int,
      *     // The last id of the page before: the list goes on behind it
      *     after?: array<string, mixed>,
-     *     // true: mail from the contact is taken and dropped
+     *     // true: only blocked ones. false: only the others
      *     blocked?: bool,
      *     // Exactly this address
      *     email?: string,

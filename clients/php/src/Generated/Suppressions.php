@@ -57,9 +57,9 @@ final class Suppressions
      * @param array{
      *     // The address to look for
      *     email: string,
-     *     // The domain
+     *     // The domain that the mail would be sent from
      *     domain_id?: string,
-     *     // The template's id
+     *     // The template that the mail would be made with
      *     template_id?: string,
      *     // The unsubscribe list that the mail would be sent with
      *     list?: string,

@@ -85,7 +85,7 @@ final class Templates
      *     after?: array<string, mixed>,
      *     // Substring of name, slug, subject or description, without case
      *     query?: string,
-     *     // false: switched off
+     *     // true: only active ones. false: only the others
      *     active?: bool,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

@@ -51,7 +51,7 @@ module Postern
       # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :domain_id UUIDv7
       # @option query [String] :action What happens to the mail: webhook, forward, store or drop
-      # @option query [Boolean] :active false: switched off
+      # @option query [Boolean] :active true: only active ones. false: only the others
       # @option query [String] :q Part of the address or the description
       # @return [Page]
       def list(options: {}, **query)
@@ -517,7 +517,7 @@ module Postern
       # @option query [String] :to A recipient's address
       # @option query [String] :subject Part of the subject
       # @option query [String] :tag A tag given when sending
-      # @option query [String] :domain_id The domain
+      # @option query [String] :domain_id Only mail from this domain
       # @option query [String] :environment live: by a live key, for real. test: by a test key
       # @option query [String] :message_id The Message-ID
       # @option query [String] :from_date A day or an RFC 3339 time, inclusive
@@ -791,7 +791,7 @@ module Postern
       # @option query [Integer] :offset How many rows to skip
       # @option query [String] :domain_id UUIDv7
       # @option query [String] :alias_id UUIDv7
-      # @option query [Boolean] :active false: switched off
+      # @option query [Boolean] :active true: only active ones. false: only the others
       # @return [Page]
       def list(options: {}, **query)
         Page.new("rules", false, query) do |page|
@@ -995,7 +995,7 @@ module Postern
       # @option query [Integer] :offset How many rows to skip
       # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :domain_id UUIDv7
-      # @option query [Boolean] :active false: switched off
+      # @option query [Boolean] :active true: only active ones. false: only the others
       # @option query [Boolean] :deleted true: the deleted ones, which may be restored
       # @option query [String] :forward_to Exactly this destination
       # @option query [String] :q Part of the address, the description or the display name
@@ -1072,7 +1072,7 @@ module Postern
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
       # @option query [String] :after The last id of the page before: the list goes on behind it
-      # @option query [Boolean] :blocked true: mail from the contact is taken and dropped
+      # @option query [Boolean] :blocked true: only blocked ones. false: only the others
       # @option query [String] :email Exactly this address
       # @return [Page]
       def list(id, options: {}, **query)
@@ -1355,8 +1355,8 @@ module Postern
       # are about a mail with this domain, template, list and stream; without them only org-wide entries
       # apply. `entries` are all entries of the address, at most 100.
       # @option query [String] :email (required) The address to look for
-      # @option query [String] :domain_id The domain
-      # @option query [String] :template_id The template's id
+      # @option query [String] :domain_id The domain that the mail would be sent from
+      # @option query [String] :template_id The template that the mail would be made with
       # @option query [String] :list The unsubscribe list that the mail would be sent with
       # @option query [String] :stream A class or a tag
       # @return [Record]
@@ -1457,7 +1457,7 @@ module Postern
       # @option query [Integer] :offset How many rows to skip
       # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :query Substring of name, slug, subject or description, without case
-      # @option query [Boolean] :active false: switched off
+      # @option query [Boolean] :active true: only active ones. false: only the others
       # @return [Page]
       def list(options: {}, **query)
         Page.new("templates", true, query) do |page|
