@@ -264,11 +264,12 @@ test("why of a domain names what holds its mail: warming, quota, records", async
   const why = async (what: string, key: string) => (await run(["why", what], { tty: true, key })).out;
   assert.match(await why("sender.example", api.live_key), /is verified, and no limit/);
   const { org_id, live_key } = await api.organization("starter");
+  // Its plan has 10 requests a second, and this test asks faster.
+  await api.world.db.execute("update organization set requests_per_second = 1000 where id = $1", [org_id]);
   const asking = {
     ask: (method: string, path: string, body?: unknown) => api.ask(method, path, body, { key: live_key }),
   };
   const domain = await addVerifiedDomain(asking, dns, "young.example", { warm: false });
-  clock.move(2_000); // its plan has 10 requests a second
   await api.ask(
     "POST",
     `/v1/domains/${domain.id}/warming/pause`,
@@ -279,7 +280,6 @@ test("why of a domain names what holds its mail: warming, quota, records", async
   const text = await why("young.example", live_key);
   assert.match(text, /paused: a campaign went wrong.*warming resume/s);
   assert.match(text, /quota is used up: 0 of 0/);
-  clock.move(2_000);
   await api.ask("POST", "/v1/domains", { domain: "new.example", type: "outbound" }, { key: live_key });
   assert.match(await why("new.example", live_key), /not verified.*domains dns new\.example/s);
   const { id } = await addVerifiedDomain(asking, dns, "fading.example");
