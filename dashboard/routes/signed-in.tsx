@@ -2,6 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Navigate, useRouterState } from "@tanstack/react-router";
 import { session } from "../api/people.ts";
+import { actingFor } from "../lib/acting.ts";
+import { OwnContext } from "../lib/own.ts";
 import { Door } from "../ui/door.tsx";
 import { Failed } from "../ui/states.tsx";
 import { AskedOfPerson } from "./asked.tsx";
@@ -10,7 +12,7 @@ import { SignOut } from "./who.tsx";
 
 export function SignedIn() {
   const who = useQuery(session);
-  const href = useRouterState({ select: ({ location }) => location.href });
+  const href = useRouterState({ select: ({ location, resolvedLocation }) => (resolvedLocation ?? location).href });
   if (who.data === undefined)
     return who.error ? (
       <Door title="Postern">
@@ -18,12 +20,13 @@ export function SignedIn() {
       </Door>
     ) : null;
   if (who.data === null) return <Navigate to="/sign-in" search={href === "/" ? {} : { to: href }} replace />;
-  if (who.data.organizations.length === 0) return <Nowhere email={who.data.person.email} />;
+  const organization = actingFor(who.data.organizations);
+  if (organization === null) return <Nowhere email={who.data.person.email} />;
   return (
-    <>
+    <OwnContext value={{ person: who.data.person, organization }}>
       <Shell who={who.data} />
       <AskedOfPerson person={who.data.person} />
-    </>
+    </OwnContext>
   );
 }
 

@@ -6,7 +6,8 @@ import { SignedIn } from "./signed-in.tsx";
 const OPEN = new Set(["/sign-in", "/welcome", "/invitation", "/join", "/sign-up", "/reset"]);
 
 export function Top() {
-  const isOpen = useRouterState({ select: ({ location }) => OPEN.has(location.pathname) });
+  // By the page that is shown: the address is another one already while the next page is on its way.
+  const isOpen = useRouterState({ select: ({ matches }) => OPEN.has(matches.at(-1)?.pathname ?? "") });
   return (
     <>
       {isOpen ? <Outlet /> : <SignedIn />}
