@@ -109,7 +109,7 @@ async function seeDelivered(page: Page): Promise<void> {
 async function seeWebhook(page: Page, scene: Scene): Promise<void> {
   await go(page, "Webhooks");
   await page.getByRole("link", { name: /first/ }).click();
-  await page.getByRole("cell", { name: "email.delivered" }).first().waitFor();
+  await page.getByRole("cell", { name: "delivered" }).first().waitFor();
   await until("the endpoint has the event", async () => scene.receiver.requests.length > 0);
 }
 
