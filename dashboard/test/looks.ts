@@ -9,6 +9,9 @@ import type { Stage } from "./stage.ts";
 const WIDEST = 2560;
 /** axe looks at the first two: what it knows does not change beyond. */
 const WIDTHS = [360, 1280, WIDEST];
+/** A frame without content is a picture of one. */
+const FRAME_MS = 5_000;
+
 /** `as`: who looks, when it is not the owner. */
 export type Look = { name: string; path: string; ready: string; as?: "nobody" | "newcomer" };
 export type Seen = { pages: number; violations: string[]; faults: string[] };
@@ -134,8 +137,16 @@ async function lookAt(page: Page, { path, ready }: Look, picture: string): Promi
       () => true,
       () => false,
     );
+  await framesAreThere(page);
   await page.screenshot({ path: picture });
   return isReady;
+}
+
+/** HTML of a mail or a template comes after the page around it. */
+async function framesAreThere(page: Page): Promise<void> {
+  if ((await page.locator("iframe.mail").count()) === 0) return;
+  const content = page.frameLocator("iframe.mail").locator("body *").first();
+  await content.waitFor({ state: "attached", timeout: FRAME_MS }).catch(() => undefined);
 }
 
 /** What the browser says of an answer that the page is about. */
