@@ -58,6 +58,8 @@ export const LIST_STORIES: readonly Story[] = [
       await page.getByRole("link", { name: "Deliveries" }).click();
       await page.getByLabel("State").selectOption("delivered");
       await page.waitForURL(/status=delivered/);
+      await page.goto(`/webhooks/deliveries?status=delivered&endpoint_id=${records.webhook}`);
+      await page.getByText("read at").waitFor();
       await page.getByRole("button", { name: "Replay" }).first().click();
       await page.getByText("It is delivered again.").waitFor();
       await page.goto(`/webhooks/${records.webhook}`);
