@@ -7,8 +7,8 @@ import { Declined, type Schemas, take, v1 } from "../api/client.ts";
 export type LiveState = "off" | "starting" | "live" | "paused" | "cut" | "polled";
 export type ReadEvent = Schemas["ReadEvent"];
 /** `null`: something may have been missed. */
-export type Heard = (events: readonly ReadEvent[] | null) => void;
-type Following = { types: string; heard: Heard };
+export type OnEvents = (events: readonly ReadEvent[] | null) => void;
+type Following = { types: string; onEvents: OnEvents };
 
 export const SENT_EVENTS = "email.delivered,email.bounced,email.deferred,email.complained";
 export const RECEIVED_EVENTS = "email.received";
@@ -18,7 +18,7 @@ const WAIT_S = 25;
 const EVENTS_MAX = 100;
 /** Between two answers with events, so that a busy hour does not make a page read without end. */
 const REST_MS = 800;
-/** An answer that is later than this is none. */
+/** A later answer counts as no answer. */
 const SLOW_MS = 15_000;
 const AGAIN_MS = [1_000, 2_000, 4_000, 8_000];
 /** What is no event, such as a mail that was just accepted, is seen after this long. */
@@ -31,18 +31,18 @@ export function readsEvery(state: LiveState): number | false {
   return state === "polled" || state === "starting" ? POLLED_MS : false;
 }
 
-/** Follows while `on`; `heard` is called with what happened. */
-export function useLive({ on, types, heard }: Following & { on: boolean }): LiveState {
+/** Follows while `on`; `onEvents` is called with what happened. */
+export function useLive({ on, types, onEvents }: Following & { on: boolean }): LiveState {
   const [state, say] = useState<LiveState>("starting");
-  const latest = useRef(heard);
+  const latest = useRef(onEvents);
   useEffect(() => {
-    latest.current = heard;
+    latest.current = onEvents;
   });
   useEffect(() => {
     if (!on) return;
     const left = new AbortController();
     say("starting");
-    void follow({ types, heard: (events) => latest.current(events) }, left.signal, say);
+    void follow({ types, onEvents: (events) => latest.current(events) }, left.signal, say);
     return () => left.abort();
   }, [on, types]);
   return on ? state : "off";
@@ -74,16 +74,16 @@ async function follow(following: Following, left: AbortSignal, say: (state: Live
 }
 
 /** Until something is in the way, which it throws. */
-async function followOnce({ types, heard }: Following, away: AbortSignal, begun: () => void): Promise<void> {
+async function followOnce({ types, onEvents }: Following, away: AbortSignal, begun: () => void): Promise<void> {
   let after = (await readEvents({ types, wait: 0, limit: 1 }, away)).next;
   begun();
-  heard(null);
+  onEvents(null);
   while (!away.aborted) {
     const { events, next } = await readEvents({ types, after, wait: WAIT_S, limit: EVENTS_MAX }, away);
     begun();
     after = next;
     if (events.length === 0) continue;
-    heard(events);
+    onEvents(events);
     await rest(REST_MS, away);
     if (events.length === EVENTS_MAX) return;
   }

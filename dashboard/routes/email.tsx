@@ -4,7 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client.ts";
 import { email, emailEvents, isMoving } from "../api/queries.ts";
 import { EmailActs } from "../forms/email-acts.tsx";
-import { type Heard, type LiveState, readsEvery, SENT_EVENTS, useLive } from "../lib/live.ts";
+import { type LiveState, type OnEvents, readsEvery, SENT_EVENTS, useLive } from "../lib/live.ts";
 import { toneOfEmail, wordOf } from "../lib/states.ts";
 import { saySize } from "../lib/times.ts";
 import { MailContent } from "../mail/content.tsx";
@@ -53,7 +53,7 @@ export function OneEmail() {
 /** What happens to it is read as soon as it has happened: its content stays. */
 function useFollowed(id: string): LiveState {
   const queries = useQueryClient();
-  const heard: Heard = (events) => {
+  const onEvents: OnEvents = (events) => {
     if (events !== null && !events.some(({ body }) => body.includes(id))) return;
     for (const queryKey of [
       ["email", id],
@@ -61,7 +61,7 @@ function useFollowed(id: string): LiveState {
     ])
       void queries.invalidateQueries({ queryKey, exact: true });
   };
-  return useLive({ on: true, types: SENT_EVENTS, heard });
+  return useLive({ on: true, types: SENT_EVENTS, onEvents });
 }
 
 function Found({ email: found, live }: { email: Schemas["Email"]; live: LiveState }) {

@@ -30,7 +30,7 @@ export function Emails() {
   const live = useLive({
     on: filters.live === true,
     types: SENT_EVENTS,
-    heard: () => void queries.invalidateQueries({ queryKey: ["emails"] }),
+    onEvents: () => void queries.invalidateQueries({ queryKey: ["emails"] }),
   });
   const list = useQuery(emails(filters, readsEvery(live)));
   const change = (changed: Partial<EmailFilters>) =>

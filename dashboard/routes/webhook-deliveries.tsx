@@ -1,22 +1,18 @@
 // The deliveries to all endpoints, newest first: what was posted where, the answer, and sending one again.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { type Schemas, take, v1 } from "../api/client.ts";
+import type { Schemas } from "../api/client.ts";
 import { allDeliveries, PAGE_ROWS, webhooks } from "../api/queries.ts";
-import { useAct } from "../lib/act.ts";
 import { DELIVERY_STATES, EVENTS, type LogFilters } from "../lib/list-filters.ts";
-import { toneOfDelivery, wordOf } from "../lib/states.ts";
-import { Button } from "../ui/button.tsx";
+import { wordOf } from "../lib/states.ts";
 import { Choice } from "../ui/choice.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
-import { Tag } from "../ui/tag.tsx";
 import { WebhookNav } from "../ui/webhook-nav.tsx";
-import { When } from "../ui/when.tsx";
+import { DeliveriesTable } from "./deliveries-table.tsx";
 
 const route = getRouteApi("/webhooks/deliveries");
-type Delivery = Schemas["WebhookDelivery"];
 
 export function WebhookDeliveries() {
   const filters = route.useSearch();
@@ -86,30 +82,7 @@ function Rows({ page, endpoints, readAtMs }: RowsGiven) {
   const filters = route.useSearch();
   return (
     <>
-      <table className="table">
-        <caption className="sr-only">Deliveries, newest first</caption>
-        <thead>
-          <tr>
-            <th className="w-[126px] sm:w-[136px]">State</th>
-            <th>Event</th>
-            <th className="hide-s w-[28%]">Endpoint</th>
-            <th className="hide-s w-[18%]">Answer</th>
-            <th className="r hide-s w-[100px]">Time</th>
-            <th className="w-[104px]">
-              <span className="sr-only">Acts</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {page.deliveries.map((delivery) => (
-            <Row
-              key={delivery.id}
-              delivery={delivery}
-              endpoint={endpoints.find(({ id }) => id === delivery.endpoint_id)}
-            />
-          ))}
-        </tbody>
-      </table>
+      <DeliveriesTable deliveries={page.deliveries} endpoints={endpoints} />
       <ListFoot page={page} one="delivery" many="deliveries" readAtMs={readAtMs}>
         {page.deliveries.length === PAGE_ROWS && (
           <Link
@@ -122,47 +95,5 @@ function Rows({ page, endpoints, readAtMs }: RowsGiven) {
         )}
       </ListFoot>
     </>
-  );
-}
-
-function Row({ delivery, endpoint }: { delivery: Delivery; endpoint: Schemas["Webhook"] | undefined }) {
-  const { id, endpoint_id, event, status, status_code, duration_ms, error, attempt, created_at } = delivery;
-  const replaying = useAct({
-    run: () => take(v1.POST("/v1/webhook-deliveries/{id}/replay", { params: { path: { id } } })),
-    refresh: [["webhooks"]],
-    done: () => "It is delivered again.",
-  });
-  return (
-    <tr>
-      <td>
-        <Tag tone={toneOfDelivery(status)}>{wordOf(status)}</Tag>
-      </td>
-      <td title={event}>
-        {event.replace("email.", "")} <span className="dim num">{attempt > 1 && `attempt ${attempt}`}</span>
-      </td>
-      <td className="hide-s" title={endpoint?.webhook_url}>
-        {endpoint === undefined ? (
-          <span className="dim">gone</span>
-        ) : (
-          <Link to="/webhooks/$id" params={{ id: endpoint_id }} search={{}}>
-            {endpoint.webhook_url.replace("https://", "")}
-          </Link>
-        )}
-      </td>
-      <td className="hide-s text-ink-2 num" title={error ?? undefined}>
-        {status_code ?? error ?? "no answer yet"}{" "}
-        {duration_ms !== null && status_code !== null && <span className="dim">{duration_ms} ms</span>}
-      </td>
-      <td className="r dim hide-s">
-        <When at={created_at} />
-      </td>
-      <td className="r">
-        {endpoint !== undefined && (
-          <Button look="quiet" disabled={replaying.isPending} onClick={() => replaying.mutate(undefined)}>
-            Replay
-          </Button>
-        )}
-      </td>
-    </tr>
   );
 }

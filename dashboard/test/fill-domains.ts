@@ -1,4 +1,4 @@
-// Reports on the verified domain for the stage: mail of ours, of a forwarder, and of somebody unknown.
+// Reports on the verified domain for the stage: our own mail, a forwarder's, and somebody unknown's.
 import { reportXml } from "../../src/mail/dmarc-report/report.fixture.ts";
 import type { Scene } from "../../test/support/scene.ts";
 

@@ -111,7 +111,7 @@ type Server = {
   full_version: string;
   settings: Record<string, string>;
   is_super: boolean;
-  /** For roles that are no superuser. */
+  /** For roles without superuser rights. */
   connections_max: number;
   at_ms: number;
 };
@@ -183,7 +183,7 @@ function checkDurability({ settings }: Server): Check[] {
   return checks.length > 0 ? checks : [ok("durability", "fsync, full_page_writes and synchronous_commit are on.")];
 }
 
-/** Exported for its test: `max` is what roles that are no superuser may have, `used` what a process has of them. */
+/** Exported for its test: `max` is what roles without superuser rights may have, `used` what a process has of them. */
 export function checkConnections(max: number, used: number): Check[] {
   if (max >= used) return [];
   const says = `The server takes ${max} connections; each process of Postern uses up to ${used}.`;

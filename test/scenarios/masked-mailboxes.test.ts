@@ -113,7 +113,7 @@ test("who named both aliases of a mailbox gets both back, and nobody else learns
     const raw: string = leaving.messages[0]?.raw ?? "";
     assert.ok(raw !== "" && !raw.toLowerCase().includes(b.address) && !/r\.[a-z2-7]{26}/.test(raw), raw);
   }
-  // Nor is Cc to it told.
+  // A Cc to it is not mentioned either.
   const both = await simulate({ to: other, head: `To: ${other}\r\nCc: ${cc.address}\r\n` });
   assert.ok(!both.messages[0]?.raw.includes(b.address), both.messages[0]?.raw);
 });

@@ -199,7 +199,7 @@ export interface paths {
         put?: never;
         /**
          * Ask for a link that makes an account and an organization
-         * @description Where POSTERN_SIGNUP is `open`. The link is mailed; nothing is made before it is used (useLink). Who has an account is mailed that. 409 `invalid_state` where signing up is off, or the service's own domain is not ready.
+         * @description Where POSTERN_SIGNUP is `open`. The link is mailed; nothing is made before it is used (useLink). Somebody who has an account gets a mail that says so. 409 `invalid_state` where signing up is off, or the service's own domain is not ready.
          */
         post: operations["signUp"];
         delete?: never;

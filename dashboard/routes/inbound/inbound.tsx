@@ -25,7 +25,7 @@ export function Inbound() {
   const live = useLive({
     on: filters.live === true,
     types: RECEIVED_EVENTS,
-    heard: () => void queries.invalidateQueries({ queryKey: ["inbound"] }),
+    onEvents: () => void queries.invalidateQueries({ queryKey: ["inbound"] }),
   });
   const list = useQuery(inboundEmails(filters, readsEvery(live)));
   const change = (changed: Partial<InboundFilters>) =>

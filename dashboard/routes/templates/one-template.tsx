@@ -49,7 +49,7 @@ function draftOf({ subject, html_body, text_body }: Template): Draft {
   return { subject, html_body: html_body ?? "", text_body: text_body ?? "" };
 }
 
-/** An empty body is none; the API does not take two of them. */
+/** An empty body counts as absent: the API refuses a template without any body. */
 function bodiesOf({ subject, html_body, text_body }: Draft) {
   return { subject, html_body: html_body === "" ? null : html_body, text_body: text_body === "" ? null : text_body };
 }

@@ -135,15 +135,15 @@ export const EMAIL_STORIES: readonly Story[] = [
       await page.locator(".live[data-state=live]").waitFor();
       await page.getByText("Not before noon").first().waitFor();
       await page.evaluate("window.stays = true");
-      const heard: string[] = [];
+      const answers: string[] = [];
       page.on("response", async (answer) => {
-        if (answer.url().includes("/v1/events")) heard.push(await answer.text().catch(() => ""));
+        if (answer.url().includes("/v1/events")) answers.push(await answer.text().catch(() => ""));
       });
       scene.sink.onMessage(() => null);
       assert.equal((await scene.ask("POST", `/v1/emails/${id}/retry`)).status, 200);
       await page.getByText("has accepted the message").waitFor();
       await page.getByRole("region", { name: "Timeline" }).getByText("Delivered").waitFor();
-      assert.ok(heard.some((text) => text.includes("email.delivered") && text.includes(id)));
+      assert.ok(answers.some((text) => text.includes("email.delivered") && text.includes(id)));
       assert.equal(await page.evaluate("window.stays"), true);
     },
   },

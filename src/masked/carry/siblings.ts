@@ -7,7 +7,7 @@ import { addressOf } from "../arrive/correspondents.ts";
 import type { AliasContext, addressFinder, FindContext } from "../lookups.ts";
 import { readingsOf } from "../rewrite/named-addresses.ts";
 
-/** The aliases among these addresses that share a mailbox with the alias, which is none of them; deleted ones, too. */
+/** The aliases among these addresses that share a mailbox with the alias, but not the alias itself; deleted ones, too. */
 export type FindSiblings = (context: AliasContext, named: readonly string[]) => Promise<string[]>;
 
 /** A finder of them. */
