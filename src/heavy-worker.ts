@@ -105,7 +105,7 @@ function theServer(): ReturnType<typeof openServer> {
 }
 
 async function openServer() {
-  following ??= await followKeyRing(world);
+  following ??= await followKeyRing(world, process.ppid);
   const engine = createEngine(world);
   return createInnerServer(world, {
     mount: (api) => mountFeatures(api, world, engine),

@@ -148,6 +148,9 @@ test("the master key is changed under two processes at work, and nothing is lost
   const { body: masked } = await s.ask("POST", "/v1/masked/aliases", { forward_to: ["a@real.example"] });
   const aliasId = (masked.alias as unknown as { id: string }).id;
   await s.ask("POST", `/v1/masked/aliases/${aliasId}/contacts`, { email: "b@shop.example", name: "Shop" });
+  // A heavy request: its process has the key too, and goes with the one that it belongs to.
+  const template = { name: "Receipt", slug: "receipt", subject: "Receipt", text_body: "Thank you" };
+  assert.equal((await s.ask("POST", "/v1/templates", template)).status, 201);
   const admin = await s.admin();
   await admin.query(
     `insert into masked_contact select (jsonb_populate_record(c, jsonb_build_object('id', gen_random_uuid(),
@@ -180,14 +183,9 @@ test("the master key is changed under two processes at work, and nothing is lost
   second = await s.start(undefined, { ...beside, POSTERN_MASTER_KEY: fresh });
   traffic.places.splice(0, 1, here, there);
   await traffic.more(10);
-  // A process that could not say that it ends counts for half a minute more.
-  await until("only the first process has the old key", async () => {
-    const early = JSON.parse(await succeeds(["master-key", "rotate", "--json"], { POSTERN_MASTER_KEY: fresh }));
-    assert.equal(early.finished, false);
-    const pids = new Set<number>(early.old_key_used_by.map(({ pid }: { pid: number }) => pid));
-    assert.ok(pids.has(first.pid as number), `${[...pids]}`);
-    return pids.size === 1;
-  });
+  const early = JSON.parse(await succeeds(["master-key", "rotate", "--json"], { POSTERN_MASTER_KEY: fresh }));
+  assert.equal(early.finished, false);
+  assert.deepEqual([...new Set(early.old_key_used_by.map(({ pid }: { pid: number }) => pid))], [first.pid]);
   traffic.places.splice(0, 2, there);
   await first.stop();
   first = await s.start(undefined, { POSTERN_MASTER_KEY: fresh });

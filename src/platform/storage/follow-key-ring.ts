@@ -13,22 +13,25 @@ const EVERY_MS = 3_000;
 /** Of processes that ended without a word. */
 const FORGET_DAYS = 1;
 
-/** Begins after the first look: until then nothing is sealed that others could not open, or they us. */
-export async function followKeyRing(world: FollowWorld): Promise<{ stop(): Promise<void> }> {
+/**
+ * Begins after the first look: until then nothing is sealed that others could not open, or they us. `pid`: the process that an
+ * operator restarts to give it another key; the parent's for one that is started and ended by another.
+ */
+export async function followKeyRing(world: FollowWorld, pid: number = process.pid): Promise<{ stop(): Promise<void> }> {
   const process_id = world.random.uuid();
   const master_key = masterKeyId(world.config.master_key);
   let used: Pick<SealKeys, "data" | "sealing"> = { data: new Map(), sealing: 0 };
   let state: "new" | "open" | "shut" = "new";
   const look = async (): Promise<void> => {
     // First, so that a rotation that does not see this process yet has its key where the next statement reads.
-    await noteUse(world.db, process_id, { master_key, ...used });
+    await noteUse(world.db, process_id, { pid, master_key, ...used });
     const keys = await readKeys(world.db, world.config.master_key);
     if (keys === null) return tellShut();
     state = "open";
     if (keys.sealing === used.sealing && keys.data.size === used.data.size) return;
     world.seal.use(keys);
     used = keys;
-    await noteUse(world.db, process_id, { master_key, ...used });
+    await noteUse(world.db, process_id, { pid, master_key, ...used });
   };
   const tellShut = (): void => {
     if (state !== "open") return;
@@ -48,7 +51,7 @@ export async function followKeyRing(world: FollowWorld): Promise<{ stop(): Promi
   };
 }
 
-type Use = { master_key: Buffer } & Pick<SealKeys, "data" | "sealing">;
+type Use = { pid: number; master_key: Buffer } & Pick<SealKeys, "data" | "sealing">;
 
 async function noteUse(db: Query, process_id: string, use: Use): Promise<void> {
   await db.execute(
@@ -57,6 +60,6 @@ async function noteUse(db: Query, process_id: string, use: Use): Promise<void> {
      values ($1, $2, $3, $4, $5, $6, clock_timestamp())
      on conflict (process) do update
         set newest_data_key = excluded.newest_data_key, seals_with = excluded.seals_with, seen_at = excluded.seen_at`,
-    [process_id, hostname(), process.pid, use.master_key, newestDataKey(use), use.sealing, FORGET_DAYS],
+    [process_id, hostname(), use.pid, use.master_key, newestDataKey(use), use.sealing, FORGET_DAYS],
   );
 }
