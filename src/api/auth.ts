@@ -23,14 +23,18 @@ const WAITING_MAX = 1_000;
 type Limits = { wrong_keys: typeof WRONG_KEYS; wait_ms: number; waiting_max: number };
 const LIMITS: Limits = { wrong_keys: WRONG_KEYS, wait_ms: WAIT_MS, waiting_max: WAITING_MAX };
 
-/** `people`: the account of a signed-in person, for a request without a key. `limits` is for tests. */
-type KeyOptions = { limits?: Limits; people?: (request: FastifyRequest) => Promise<Account | null> };
+const WRONG_KEY = "the API key is malformed, unknown or revoked";
+/** Where password managers ask. */
+export const WRONG_MASK_KEY = `${WRONG_KEY}, or it is no mask key: password managers need a key of kind mask (svc_mask_…)`;
+
+/** `people`: the account of a signed-in person, for a request without a key. `wrong`: what a 401 says. `limits` is for tests. */
+type KeyOptions = { limits?: Limits; wrong?: string; people?: (request: FastifyRequest) => Promise<Account | null> };
 
 /** A hook that sets `request.account` or refuses with 401. */
 export function requireKey(
   { clock }: Pick<World, "clock">,
   authenticate: (secret: string) => Promise<Account | null>,
-  { limits = LIMITS, people = async () => null }: KeyOptions = {},
+  { limits = LIMITS, wrong = WRONG_KEY, people = async () => null }: KeyOptions = {},
 ) {
   const slow = slowWrongKeys(clock, limits);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
@@ -48,7 +52,7 @@ export function requireKey(
       return;
     }
     await slow(request, reply);
-    throw new Refusal("invalid_api_key", "the API key is malformed, unknown or revoked");
+    throw new Refusal("invalid_api_key", wrong);
   };
 }
 

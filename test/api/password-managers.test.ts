@@ -115,7 +115,9 @@ test("a mask key opens nothing under /v1, a full key nothing here, and a revoked
   assert.equal((await addy("POST", "/v1/send", mail)).status, 403);
   const made_up = await api.ask("GET", "/v1/me", undefined, { key: `svc_mask_${"a".repeat(38)}` });
   assert.equal(made_up.status, 401);
-  assert.equal((await simpleLogin("GET", "/api/user_info", undefined, api.live_key)).status, 401);
+  const full = await simpleLogin("GET", "/api/user_info", undefined, api.live_key);
+  assert.equal(full.status, 401);
+  assert.match(full.body.error, /password managers need a key of kind mask/);
   assert.equal((await api.ask("GET", "/api/v1/aliases", undefined, { key: null })).status, 401);
   const other = await maskKey();
   await api.ask("DELETE", `/v1/api-keys/${other.id}`);
