@@ -46,6 +46,8 @@ before(async () => {
   await addVerifiedDomain(s, s.dns, "sender.example");
   const delivered = await send("delivered", LARGE);
   await until("it is delivered", async () => (await statusOf(delivered)) === "delivered");
+  // Sessions are counted in memory for two seconds: a backup of before has none of them.
+  await until("its session is counted", async () => (await countedSessions()) > 0);
   await send("waits for tomorrow", "tab\there, back\\slash, é, \u{1f4ee}", { scheduled_at: tomorrow() });
   assert.equal((await s.ask("POST", "/v1/suppressions", { email: "no@recipient.example" })).status, 201);
   made = JSON.parse(await command(["backup", backup, "--recipient", recipient, "--json"]));
@@ -63,6 +65,13 @@ async function send(subject: string, text_body: string, more: Record<string, str
   const { status, body } = await s.ask("POST", "/v1/send", mail);
   assert.equal(status, 202, JSON.stringify(body));
   return String(body.id);
+}
+
+async function countedSessions(): Promise<number> {
+  const client = await connectToRows(s.env.DATABASE_URL as string);
+  const { rows } = await client.query<{ sessions: number }>("select count(*)::int as sessions from tls_result");
+  await client.end();
+  return rows[0]?.sessions ?? 0;
 }
 
 async function statusOf(id: string): Promise<string> {
