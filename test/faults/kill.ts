@@ -27,8 +27,11 @@ export type KillVerdict = Verdict & {
 
 /** What a server answered is known after a kill: a second copy is left where no answer had come. */
 const SECOND_COPIES_PERCENT_MAX = 1;
-/** Of a short run a share says nothing. */
-const FEW = 10;
+/** A share of fewer deliveries says nothing: the kill alone decides how many had no answer yet. */
+const SHARE_COUNTS_FROM = 1_000;
+/** Of so few deliveries, second copies that an answer should have prevented. It may still have been on its way to the sender. */
+const AFTER_ANSWER_MAX = 10;
+const COUNT_EVERY_MS = 20;
 
 /** Runs it; `ok` when nothing acknowledged is lost, at neither door, and every copy too many is flagged, and they are few. */
 export async function runKill({ rounds, seed, sends = SENDS, say }: ScenarioOptions): Promise<KillVerdict> {
@@ -56,9 +59,12 @@ export async function runKill({ rounds, seed, sends = SENDS, say }: ScenarioOpti
     const received = sumUpMailIn(mail);
     const summed = sumUp(verdicts);
     const second_copies_percent = (100 * summed.duplicates) / Math.max(1, tally.in_flight);
-    const isFew = summed.duplicates <= FEW || second_copies_percent <= SECOND_COPIES_PERCENT_MAX;
-    const ok = summed.ok && received.ok && isFew;
     const second_copies_after_answer = stage.sink.repeated();
+    const isFew =
+      tally.in_flight >= SHARE_COUNTS_FROM
+        ? second_copies_percent <= SECOND_COPIES_PERCENT_MAX
+        : second_copies_after_answer <= AFTER_ANSWER_MAX;
+    const ok = summed.ok && received.ok && isFew;
     return { ...summed, ok, ...tally, second_copies_percent, second_copies_after_answer, received };
   } finally {
     await stage.close();
@@ -91,17 +97,24 @@ async function killOne(stage: Stage, target: Target, tally: Tally): Promise<{ ag
   }
   if (target === "mta") stage.sink.senderDies();
   await stage.kill(target);
-  if (target === "mta") tally.in_flight += await countHeld(stage);
-  return { again: stage.start(target) };
+  const again = stage.start(target);
+  if (target !== "mta") return { again };
+  const counted = countHeld(stage).then((held) => {
+    tally.in_flight += held;
+  });
+  return { again: Promise.all([again, counted]) };
 }
 
-/** What the dead process held. 0 while the database is away as well: the share of copies then looks higher than it is. */
+/** What the dead process held. While the database is away as well it is asked again: its next owner takes longer to start. */
 async function countHeld(stage: Stage): Promise<number> {
   const held = "select count(*)::int as held from delivery where owner is not null";
-  return await stage.rows<{ held: number }>(held).then(
-    ([row]) => row?.held ?? 0,
-    () => 0,
-  );
+  for (;;) {
+    try {
+      return (await stage.rows<{ held: number }>(held))[0]?.held ?? 0;
+    } catch {
+      await sleep(COUNT_EVERY_MS);
+    }
+  }
 }
 
 function shuffle<T>(items: T[], chance: Chance): T[] {
