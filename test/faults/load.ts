@@ -14,7 +14,7 @@ export type LoadOptions = {
   live_key: string;
   /** A request that is not answered is repeated at the next of these. */
   base_urls: string[];
-  recorder: Recorder;
+  recorder: Pick<Recorder, "keep" | "noteBroken">;
   /** Distinguishes the keys of this load from those of others. */
   name: string;
   count: number;

@@ -6,10 +6,10 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { describeInput, KNOWN } from "../fuzz/cost-inputs.ts";
 import { type Cost, processorOf, searchCosts, setCostStage } from "../fuzz/costs.ts";
-import { rawSmtp } from "../support/raw-smtp.ts";
 import { drain, judge } from "./drain.ts";
-import { type LoadResult, sendAll, sleep } from "./load.ts";
+import { sleep } from "./load.ts";
 import type { Answers, Attack } from "./neighbours-attacker.ts";
+import type { Measured, Turn } from "./neighbours-victim.ts";
 import type { ScenarioOptions } from "./round.ts";
 import type { Stage } from "./stage.ts";
 
@@ -19,7 +19,6 @@ const WARM_UP = 200;
 const PAUSE_MS = 250;
 const SEARCH_S = 20;
 const CONNECTIONS = 8;
-const PROBE_EVERY_MS = 50;
 const P99_MS_MAX = 100;
 /** What the attacker left behind is done by then. */
 const SETTLE_MS = 5_000;
@@ -57,19 +56,20 @@ export type NeighboursVerdict = {
 export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOptions): Promise<NeighboursVerdict> {
   const { stage, tenants, pid } = await setCostStage(3);
   const [attacker, ...searchers] = tenants;
+  const victim = startVictim(stage);
   try {
     const { tried, worst } = await searchCosts({ tenants: searchers, pid, seconds: SEARCH_S, seed });
     say?.(`${tried} inputs tried; the dearest: ${worst.map(describeInput).join(", ")}`);
-    await sendSmall(stage, "warm-up", WARM_UP);
+    await victim.send("warm-up", WARM_UP);
     const half = Math.ceil(sends / 2);
-    const quiet = await measure(stage, pid, "quiet", half);
+    const quiet = await measure(victim, pid, "quiet", half);
     say?.(`alone: ${JSON.stringify(quiet)}`);
     const attack = startAttack({ ...attacker!, inputs: [...worst, ...KNOWN], connections: CONNECTIONS });
     await attack.begun;
-    const beside = await measure(stage, pid, "beside", sends);
+    const beside = await measure(victim, pid, "beside", sends);
     const answers = await attack.stop();
     await sleep(SETTLE_MS);
-    const quiet_after = await measure(stage, pid, "after", half);
+    const quiet_after = await measure(victim, pid, "after", half);
     await drain(stage);
     const { lost, duplicates, flagged, acknowledged } = await judge(stage);
     const answered_500 = stage.recorder.broken();
@@ -82,22 +82,22 @@ export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOption
       ok: slowest < P99_MS_MAX && isWhole && !("500" in answers) && Object.keys(answers).length > 0,
     };
   } finally {
+    victim.stop();
     await stage.close();
   }
 }
 
-async function measure(stage: Stage, pid: number, name: string, sends: number): Promise<Phase> {
-  const probes = startProbes(stage);
+type Victim = ReturnType<typeof startVictim>;
+
+async function measure(victim: Victim, pid: number, name: string, sends: number): Promise<Phase> {
   const parts = sharedParts(pid);
-  const { latencies_ms } = await sendSmall(stage, name, sends);
-  const shared = parts();
-  const { healthz, rcpt } = await probes.stop();
+  const { latencies_ms, healthz_ms, rcpt_ms } = await victim.send(name, sends);
   return {
     send_p50_ms: percentile(latencies_ms, 50),
     send_p99_ms: percentile(latencies_ms, 99),
-    healthz_p99_ms: percentile(healthz, 99),
-    rcpt_p99_ms: percentile(rcpt, 99),
-    ...shared,
+    healthz_p99_ms: percentile(healthz_ms, 99),
+    rcpt_p99_ms: percentile(rcpt_ms, 99),
+    ...parts(),
   };
 }
 
@@ -118,17 +118,28 @@ function reported(cost: Cost): NeighboursVerdict["worst_inputs"][number] {
   return { input: describeInput(cost), status: cost.status, ns_per_byte: cost.ns_per_byte };
 }
 
-function sendSmall(stage: Stage, name: string, count: number): Promise<LoadResult> {
-  return sendAll({
-    live_key: stage.settings.live_key,
-    base_urls: [stage.settings.base_url],
-    recorder: stage.recorder,
-    name,
-    count,
-    from: `Shop <orders@${stage.domain}>`,
-    recipient: (n) => `r${n}@d${n % 40}.recipients.example`,
-    pause_ms: PAUSE_MS,
-  });
+/** The process that is measured, and a turn of it after another. */
+function startVictim(stage: Stage) {
+  const victim = fork(join(import.meta.dirname, "neighbours-victim.ts"));
+  return {
+    async send(name: string, count: number): Promise<Measured> {
+      const turn: Turn = {
+        base_url: stage.settings.base_url,
+        live_key: stage.settings.live_key,
+        mx_port: Number(stage.settings.env.POSTERN_MX?.split(":").at(-1)),
+        ...{ name, count, from: `Shop <orders@${stage.domain}>`, pause_ms: PAUSE_MS },
+      };
+      victim.send(turn);
+      const ended = once(victim, "exit").then(() =>
+        Promise.reject(new Error("the process that is measured ended by itself")),
+      );
+      const [measured] = (await Promise.race([once(victim, "message"), ended])) as [Measured];
+      for (const one of measured.acknowledged) await stage.recorder.keep(one);
+      for (const key of measured.broken) stage.recorder.noteBroken(key);
+      return measured;
+    },
+    stop: () => victim.kill("SIGKILL"),
+  };
 }
 
 function startAttack(attack: Attack) {
@@ -148,37 +159,6 @@ function startAttack(attack: Attack) {
       attacker.kill("SIGKILL");
       await once(attacker, "exit");
       return answers;
-    },
-  };
-}
-
-/** Asks /healthz, and opens an SMTP session up to RCPT, again and again. */
-function startProbes(stage: Stage) {
-  const times = { healthz: [] as number[], rcpt: [] as number[] };
-  let isGoing = true;
-  const again = async (into: number[], ask: () => Promise<unknown>): Promise<void> => {
-    while (isGoing) {
-      const askedAt = performance.now();
-      await ask();
-      into.push(performance.now() - askedAt);
-      await sleep(PROBE_EVERY_MS);
-    }
-  };
-  const healthz = again(times.healthz, async () => (await fetch(`${stage.settings.base_url}/healthz`)).text());
-  // A session each: what only resets its transactions is let go by the server.
-  const rcpt = again(times.rcpt, async () => {
-    const client = await rawSmtp(Number(stage.settings.env.POSTERN_MX?.split(":").at(-1)));
-    await client.reply();
-    await client.ask("EHLO probe.example");
-    await client.ask("MAIL FROM:<>");
-    await client.ask("RCPT TO:<postmaster@postern.example>");
-    client.end();
-  });
-  return {
-    async stop() {
-      isGoing = false;
-      await Promise.all([healthz, rcpt]);
-      return times;
     },
   };
 }

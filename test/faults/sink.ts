@@ -4,6 +4,7 @@
 import { createServer, type Socket } from "node:net";
 
 const EHLO = "250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE 52428800\r\n";
+const EMPTY = Buffer.alloc(0);
 const END = Buffer.from("\r\n.\r\n");
 const LINE_END = Buffer.from("\r\n");
 const MESSAGE_ID = /^message-id:\s*<([^>\r\n]+)>/im;
@@ -81,7 +82,12 @@ export async function startCountingSink(options: SinkOptions = {}): Promise<Coun
 type Verdict = { id: string; wait_ms: number; hang_up: boolean };
 type State = {
   socket: Socket;
+  /** What is read line by line, or message by message. */
   buffer: Buffer;
+  /** Of a message whose end has not come yet: behind the buffer, not joined, so that a large one costs each byte once. */
+  parts: Buffer[];
+  /** The last bytes that came: the end of a message may lie in two reads. */
+  tail: Buffer;
   in_message: boolean;
   thinking: boolean;
   reply_ms: number;
@@ -91,14 +97,24 @@ type State = {
 
 function serve(socket: Socket, how: Pick<State, "keep" | "answered" | "reply_ms">): void {
   const { reply_ms } = how;
-  const state: State = { socket, buffer: Buffer.alloc(0), in_message: false, thinking: false, ...how };
+  const state: State = { socket, buffer: EMPTY, parts: [], tail: EMPTY, in_message: false, thinking: false, ...how };
   socket.setNoDelay(true);
   socket.on("error", () => socket.destroy());
   say(state, "220 sink ESMTP\r\n", reply_ms);
   socket.on("data", (chunk) => {
-    state.buffer = state.buffer.length === 0 ? chunk : Buffer.concat([state.buffer, chunk]);
+    state.parts.push(chunk);
+    if (state.in_message && !state.thinking && !endsWith(state, chunk)) return;
+    state.buffer = Buffer.concat([state.buffer, ...state.parts]);
+    state.parts = [];
     work(state);
   });
+}
+
+/** Whether the message that is coming in ends with, or in, this read. */
+function endsWith(state: State, chunk: Buffer): boolean {
+  const read = Buffer.concat([state.tail, chunk]);
+  state.tail = read.subarray(1 - END.length);
+  return read.includes(END);
 }
 
 function work(state: State): void {
@@ -109,7 +125,10 @@ function work(state: State): void {
 function step(state: State): boolean {
   const mark = state.in_message ? END : LINE_END;
   const end = state.buffer.indexOf(mark);
-  if (end === -1) return false;
+  if (end === -1) {
+    state.tail = state.buffer.subarray(1 - mark.length);
+    return false;
+  }
   const taken = state.buffer.subarray(0, end + 2);
   state.buffer = state.buffer.subarray(end + mark.length);
   if (state.in_message) takeMessage(state, taken);
