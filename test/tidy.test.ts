@@ -20,8 +20,12 @@ import {
   type Violation,
 } from "./support/tidy-rules.ts";
 import { closeParser, readSources } from "./support/tidy-source.ts";
+import { checkWords } from "./support/tidy-words.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+/** Where words are looked for, beside the documents; what others wrote, and the words' own list, are not looked at. */
+const SPOKEN = ["{src,bench,clients,dashboard,deploy,release,test}/**/*.{ts,tsx,md,css,yaml,sh}"];
+const UNSPOKEN = ["**/node_modules/**", "**/dist/**", "test/tidy.test.ts", "test/support/tidy-words.ts"];
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
 after(closeParser);
@@ -350,6 +354,15 @@ describe("what readers are referred to", () => {
   });
 });
 
+describe("the words", () => {
+  it("are the plain ones", () => {
+    const said = (text: string) => checkWords(new Map([["docs/a.md", text]])).map(({ message }) => message);
+    assert.deepEqual(said("The mail is deferred.\nIts author is notified."), []);
+    assert.match(said("The mail is put off.").join(), /says "put off"; plainer: deferred/);
+    assert.match(said("Nobody is\ntold.").join(), /says "told"/);
+  });
+});
+
 describe("the tree", () => {
   const read = (files: Record<string, string>) => readSources(new Map(Object.entries(files)));
 
@@ -402,6 +415,7 @@ describe("this repository", () => {
     const folders = globSync("src/**/", { cwd: ROOT }).filter((folder) => folder !== "src");
     const architecture = existsSync(join(ROOT, "ARCHITECTURE.md")) ? read("ARCHITECTURE.md") : null;
     const pages = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT, exclude: ["CHANGELOG.md"] });
+    const spoken = globSync([...SPOKEN, ...pages], { cwd: ROOT, exclude: UNSPOKEN });
     const documents = new Map(pages.map((path) => [path.replaceAll("\\", "/"), read(path)]));
     const violations = [
       ...sources.flatMap(checkSource),
@@ -411,6 +425,7 @@ describe("this repository", () => {
       ...checkTables(sources, tablesOf(migrations), JSON.parse(read("test/tidy-tables.json"))),
       ...checkArchitecture(folders, architecture),
       ...checkDocuments(documents, (path) => existsSync(join(ROOT, path))),
+      ...checkWords(new Map(spoken.map((path) => [path.replaceAll("\\", "/"), read(path)]))),
     ];
     const open = applyExemptions(violations, exemptions);
     const lines = open.map(({ rule, path, line, message }) => `${path}:${line} ${rule}: ${message}`);

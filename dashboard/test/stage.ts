@@ -24,7 +24,7 @@ export type Mails = Record<
 export type Records = { verified: string; pending: string; webhook: string; job: string };
 export type Stage = {
   scene: Scene;
-  /** Who set it up: owner and operator. Pages are opened for them unless told. */
+  /** Who set it up: owner and operator. Pages are opened for them unless a story says otherwise. */
   owner: Person;
   /** Signed up; their organization is in review. */
   newcomer: Person;

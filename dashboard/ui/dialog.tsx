@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useId, useRef } from "react";
 
 type Given = { title: string; open: boolean; close: () => void; children: ReactNode };
 
-/** Its content is made anew at each opening. */
+/** Its content is made again at each opening. */
 export function Dialog({ title, open, close, children }: Given) {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();

@@ -1,7 +1,7 @@
 // Ending the HTTP server in good order. Node waits for every request that has begun, and once it does, nothing limits any
 // more how long a client may take for one: whoever sent half of a request and fell silent would be waited for without end.
-// So who has not finished asking is given some seconds, who has gets his answer. Not here: refusing what begins after the
-// stop (server.ts).
+// So a client that has not finished its request is given some seconds, and one that has gets its answer. Not here: refusing
+// what begins after the stop (server.ts).
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 

@@ -69,7 +69,7 @@ type Mounting = { mount: (api: Api) => void; mountOpen: (api: Api) => void };
 
 /**
  * The same for the process of heavy requests: asked by `inject` with the headers of `named` beside the request's own. Who
- * asks, and that he may at this rate, was found out before.
+ * asks, and that the rate allows it, was found out before.
  */
 export async function createInnerServer(world: World, { find, ...mounting }: Mounting & { find: FindHanded }) {
   const { app } = await buildServer(world, { ...mounting, find });

@@ -79,7 +79,7 @@ test("the log is asked by operation, key and time, and pages with an exact total
   assert.equal((await newest("from_date=2020-01-01", key)).total, 4);
 });
 
-test("what the operator does at the command line is noted with his name on the machine", async () => {
+test("what the operator does at the command line is noted with their name on the machine", async () => {
   const { org_id, live_key } = await api.organization();
   await noteCommand(api.world, org_id, { command: "organizations set", fields: ["plan"] });
   const { entries } = await newest("", live_key);

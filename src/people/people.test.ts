@@ -293,10 +293,10 @@ describe("an authenticator app", () => {
     await someone.ask("POST", "/dashboard/api/person/totp/confirm", { code });
     for (const drops of [false, true]) {
       const made = await makeResetLink(api.world, email, drops);
-      const use = { token: tokenOf(made?.link ?? ""), password: `set anew ${drops}` };
+      const use = { token: tokenOf(made?.link ?? ""), password: `set again ${drops}` };
       const used = await browserOf(api).ask("POST", "/dashboard/api/links/use", use);
       assert.equal(used.status, drops ? 200 : 401);
-      const next = await signIn(email, `set anew ${drops}`);
+      const next = await signIn(email, `set again ${drops}`);
       assert.deepEqual(codeOf(next), drops ? [200, undefined] : [401, "second_factor_needed"]);
       assert.equal((await someone.ask("GET", "/dashboard/api/session")).status, 401, "who was in is out");
     }

@@ -1,4 +1,4 @@
-// People's requests: the cookie with the session (RFC 6265), and what shows that a page of ours sent them. A cookie travels with
+// People's requests: the cookie with the session (RFC 6265), and what shows that a page of the dashboard sent them. A cookie travels with
 // requests that other sites cause (CSRF); so a change needs our own Origin (RFC 6454 §7) and a header that no form can send.
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Refusal } from "../platform/refusal.ts";
@@ -52,7 +52,7 @@ export function readKept(request: FastifyRequest): string | null {
   return readNamed(request, `${cookieName(request)}-oidc`);
 }
 
-/** 403 for a change that no page of ours asked for. */
+/** 403 for a change that no page of the dashboard asked for. */
 export function requireOwnPage({ config }: ConfigPart, request: FastifyRequest): void {
   if (request.method === "GET" || request.method === "HEAD") return;
   if (request.routeOptions.config.by_form) {

@@ -2,7 +2,7 @@
 // (unsubscribe, for a list or a sender domain), customers (by hand or import). Face of the feature.
 //
 // What an entry blocks: scope `org` every mail; `domain` mail from that sender domain (one that the recipient made by an
-// unsubscribe link: only mail that has such a link, so that nobody locks himself out of his passwords); `template` mail
+// unsubscribe link: only mail that has such a link, so that nobody loses the way back to a password); `template` mail
 // rendered with it;
 // `list` mail sent with that `unsubscribe.list`; `stream` mail of that class (`transactional`, `bulk`) or with that tag.
 // No entry, whatever its reason, blocks mail outside its scope.

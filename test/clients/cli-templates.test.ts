@@ -120,7 +120,7 @@ test("preview --watch renders the files as they are, follows each change, and st
   assert.match(first, /<iframe sandbox="" [^>]*srcdoc="&#60;p&#62;First Anna &#60;\/p&#62;&#60;script&#62;/);
   assert.match(ended.out, /missing {2}more/);
   writeFileSync(join(files, "news/template.json"), "{");
-  await until("the mistake is told", () => /template.json is no JSON/.test(ended.err));
+  await until("the mistake is printed", () => /template.json is no JSON/.test(ended.err));
   writeFileSync(join(files, "news/template.json"), '{"name":"News","subject":"For {{name}}"}');
   await until("the next page", () => /<h1>For Anna<\/h1>/.test(readFileSync(page, "utf8")));
   stop.abort();
@@ -151,7 +151,7 @@ async function speak(words: string[], requests: { method: string; params: object
   const answers = new Map<number, any>();
   const exit = new Promise<number | null>((done) => child.once("exit", done));
   const lines = createInterface({ input: child.stdout });
-  const heard = new Promise<void>((done) => {
+  const printed = new Promise<void>((done) => {
     lines.on("line", (line) => {
       const answer = JSON.parse(line);
       answers.set(answer.id, answer.result ?? answer.error);
@@ -161,7 +161,7 @@ async function speak(words: string[], requests: { method: string; params: object
     });
   });
   child.stdin.write(`${JSON.stringify(all[0])}\n`);
-  await Promise.race([heard, exit.then((code) => assert.fail(`it ended with ${code}: ${said}`))]);
+  await Promise.race([printed, exit.then((code) => assert.fail(`it ended with ${code}: ${said}`))]);
   child.stdin.end();
   return { answers: all.map(({ id }) => answers.get(id)), said, code: await exit };
 }

@@ -68,7 +68,7 @@ function judgeSpam(tally: Tally, name: string, outcome: Outcome): boolean {
   return isCaught(outcome);
 }
 
-/** Put off is not caught: the mail comes again. */
+/** Deferred is not caught: the mail comes again. */
 function isCaught(outcome: Outcome): boolean {
   return outcome.kind === "refused" ? outcome.code === 550 : outcome.verdict !== "ham" && outcome.verdict !== null;
 }

@@ -363,9 +363,10 @@ function copiesOf(stage: Stage, { message_id }: Acknowledged): number {
 
 async function isPaused(internal: string): Promise<boolean> {
   const response = await fetch(`http://${internal}/readyz`);
-  const told = (await response.json()) as { sending?: string };
-  if ((response.status !== 200) !== (told.sending === "paused")) throw new Error(`not ready: ${JSON.stringify(told)}`);
-  return told.sending === "paused";
+  const reported = (await response.json()) as { sending?: string };
+  if ((response.status !== 200) !== (reported.sending === "paused"))
+    throw new Error(`not ready: ${JSON.stringify(reported)}`);
+  return reported.sending === "paused";
 }
 
 async function command(args: string[], env: Record<string, string>): Promise<string> {

@@ -32,7 +32,7 @@ export type ClocksVerdict = {
   ok: boolean;
 };
 
-/** Every part of the service is to answer within this, the work that a rate puts off included. */
+/** Every part of the service is to answer within this, the work that a rate delays included. */
 const WITHIN_MS = 60_000;
 const FOLLOWED_MS = 800;
 const DOMAIN = "clocks.example";

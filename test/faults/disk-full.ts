@@ -55,8 +55,8 @@ export async function runDiskFull({ rounds, seed, sends = SENDS, say }: Scenario
       const summed = sumUp(verdicts);
       const received = sumUpMailIn(mail);
       // 451 would say that a part of Postern does not answer: the disk is no reason for it while the database is up.
-      const isTold = received.no_room > 0 && (received.put_off === 0 || ended > 0);
-      const ok = summed.ok && received.ok && turnedAway > 0 && isTold;
+      const isReported = received.no_room > 0 && (received.put_off === 0 || ended > 0);
+      const ok = summed.ok && received.ok && turnedAway > 0 && isReported;
       return { ...summed, ok, turned_away: turnedAway, database_ended: ended, received };
     } finally {
       await stage.close();

@@ -39,7 +39,7 @@ const send = (from: string, to: string, content = letter(from, to)) =>
 const set = (body: object) => s.api.ask("PUT", "/v1/masked/settings", body);
 const read = async (at = 0) => PostalMime.parse((await s.arrived(D, at + 1))[at]?.bytes ?? "");
 
-test("mail that a domain asks to put into quarantine waits there, its owner is told, and has it when they release it", async () => {
+test("mail that a domain asks to put into quarantine waits there, its owner gets a notice, and has it when they release it", async () => {
   const a = await s.alias();
   assert.equal((await send(FORGED, a.full)).code, 250);
   const notice = await read();

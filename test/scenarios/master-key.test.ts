@@ -266,7 +266,7 @@ test("a backup is restored with a master key of its time, and everything in it o
   }
 });
 
-test("wrong options are told before anything is changed", async () => {
+test("wrong options are refused before anything is changed", async () => {
   const key = { POSTERN_MASTER_KEY: readFileSync(newKeyFile, "utf8").trim() };
   const [bad, same] = [join(s.dir, "bad.key"), join(s.dir, "same.key")];
   writeFileSync(bad, "no key\n");

@@ -1,5 +1,5 @@
 // Keyed hashes that strangers hand back are compared to the end, wherever they differ: how long it takes tells nothing of
-// how much of a guess was right. Told by what the runtime's own comparison is given, since times on a busy machine prove
+// how much of a guess was right. Shown by what the runtime's own comparison is given, since times on a busy machine prove
 // nothing. API keys are not compared at all: they are found by their SHA-256, which is tested here by what is stored.
 import assert from "node:assert/strict";
 import crypto, { createHmac } from "node:crypto";

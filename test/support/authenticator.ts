@@ -13,7 +13,7 @@ export type Authenticator = {
   show(options: object, origin: string, as?: { verified?: boolean; counter?: number }): Answer;
 };
 
-/** One passkey; its counter goes up with each use unless told. */
+/** One passkey; its counter goes up with each use unless a test says otherwise. */
 export function authenticator(): Authenticator {
   const id = randomBytes(32);
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });

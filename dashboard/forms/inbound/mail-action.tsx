@@ -11,8 +11,8 @@ export type MailActionFields = { action: Action; forward_to: string[]; webhook_i
 const HELP: Record<Action, string> = {
   webhook: "An event goes to the endpoints chosen below, or to those of the domain when none is chosen.",
   forward: "A copy goes to each address below.",
-  store: "It is kept and listed here; nobody is told.",
-  drop: "It is accepted and put aside; nobody is told.",
+  store: "It is kept and listed here; nobody is notified.",
+  drop: "It is accepted and put aside; nobody is notified.",
 };
 
 /** Reads what the fields below hold. */

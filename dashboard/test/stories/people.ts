@@ -131,7 +131,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
     },
   },
   {
-    name: "who may not do something is told so in a sentence, without a dead end",
+    name: "who may not do something reads so in a sentence, without a dead end",
     async play({ scene, owner, mails, open }) {
       const who = await addMember(scene, owner, { email: "lea@nordkiosk.example", name: "Lea", role: "viewer" });
       const { page, close } = await open({ as: who });

@@ -1,7 +1,7 @@
 // Room for the bodies of requests under way: what has arrived of each is counted, in all and for each of those who send
 // them, so that nobody takes the room of all others. Pure bookkeeping. Not here: how bodies are read (load.ts).
 
-/** Somebody, and how many bytes he may have here at once. */
+/** Somebody, and how many bytes they may have here at once. */
 export type Share = { name: string; bytes_max: number };
 
 export type BodyRoom = {

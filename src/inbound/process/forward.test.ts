@@ -83,7 +83,7 @@ test("a sender whose local part needs quotes is forwarded from our return path, 
   assert.match(message.from, /^b\+[a-z2-7]{44}@pt-bounces\.in\.example$/);
 });
 
-test("an author whose DMARC would not survive gets our From, and answers still reach him", async () => {
+test("an author whose DMARC would not survive gets our From, and answers still reach the author", async () => {
   await addAlias(r, "plain", { action: "forward", forward_to: ["plain@real.example"] });
   r.dns.set("_dmarc.strict.example", "TXT", ["v=DMARC1; p=reject"]);
   r.dns.set("strict.example", "TXT", ["v=spf1 ip4:127.0.0.1 -all"]);

@@ -57,7 +57,7 @@ test("what waits for a commit counts, without a place", () => {
   assert.equal(shares.next()?.job, held[2]);
 });
 
-test("who has enough waiting, or holds his share, is given nothing more from the queue until little is left", () => {
+test("who has enough waiting, or holds a full share, is given nothing more from the queue until little is left", () => {
   const shares = stage({ jobs: 100 });
   const held = Array.from({ length: 4 }, () => job("a"));
   for (const each of held) shares.hold(each);

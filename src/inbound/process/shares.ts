@@ -10,7 +10,7 @@ export type Limits = {
   /** In work or waiting for the commit of their outcome, which holds their events in memory. */
   unfinished: number;
   places: number;
-  /** Who has so much waiting is given nothing more from the queue; with half of it he is again. */
+  /** An organization that has so much waiting gets nothing more from the queue until it is down to half. */
   waiting: number;
 };
 const LIMITS: Limits = { jobs: 2_000, bytes: 96 * 1024 * 1024, unfinished: 800, places: 64, waiting: 100 };

@@ -19,7 +19,7 @@ after(() => r.close());
 const ask = (ip: string, sender = "a@b.example", recipient = "x@in.example") =>
   mayPass({ db: r.api.world.db, clock }, { ip, sender, recipient });
 
-test("a stranger passes when he comes again after a minute, and is known from then on", async () => {
+test("a stranger passes at the next try after a minute, and is known from then on", async () => {
   assert.equal(await ask("192.0.2.1"), false);
   clock.advance(30_000);
   assert.equal(await ask("192.0.2.1"), false, "the same volley");

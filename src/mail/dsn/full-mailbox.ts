@@ -23,7 +23,7 @@ export function saysMailboxFull(text: string): boolean {
   return [paragraphs.join(" "), ...paragraphs].some((paragraph) => isFull(paragraph.replace(/\s+/g, " ")));
 }
 
-/** Whether the text warns the reader of his own mailbox ("Your mailbox is almost full"): no mail came back. */
+/** Whether the text warns the reader of their own mailbox ("Your mailbox is almost full"): no mail came back. */
 export function isToOwner(text: string): boolean {
   const said = text.slice(0, paragraphsMax * paragraphCharsMax).replace(/\s+/g, " ");
   return ownMailbox.test(said) || notYetFull.test(said);

@@ -94,7 +94,7 @@ type State<Route> = {
   mail: Transaction<Route> | null;
   errors: number;
   /** Those of them that time mends: answered late like all, but no reason to show a client the door. */
-  put_off: number;
+  deferred: number;
   commands: number;
   failed_logins: number;
   /** Recipients deferred to another transaction since the last message. */
@@ -125,7 +125,7 @@ const KNOWN_BUT_ABSENT = new Set(["EXPN", "BDAT", "ETRN", "TURN", "SEND", "SOML"
 export async function serveSession<Route>(wire: ServerWire, options: SessionOptions<Route>): Promise<void> {
   const state: State<Route> = {
     ...{ wire, options, helo: null, esmtp: false, user: null, mail: null },
-    ...{ errors: 0, put_off: 0, commands: 0, failed_logins: 0, excess: 0, messages: 0, done: false },
+    ...{ errors: 0, deferred: 0, commands: 0, failed_logins: 0, excess: 0, messages: 0, done: false },
   };
   say(state, reply(220, null, `${options.name} ESMTP Postern`));
   while (!state.done) {
@@ -174,20 +174,20 @@ async function give<Route>(state: State<Route>, answer: Reply): Promise<void> {
   const isError = answer.code >= 400 && !state.done;
   if (!isError || isExcess(state, answer)) return say(state, answer);
   state.errors += 1;
-  if (isPutOff(state, answer)) state.put_off += 1;
+  if (isDeferral(state, answer)) state.deferred += 1;
   if (state.errors > limits.errors_free && limits.tarpit_ms > 0) {
     state.wire.flush();
     await sleep(limits.tarpit_ms);
   }
   say(state, answer);
-  if (state.errors - state.put_off >= limits.errors_max) say(state, leave(state, replies.TOO_MANY_ERRORS));
+  if (state.errors - state.deferred >= limits.errors_max) say(state, leave(state, replies.TOO_MANY_ERRORS));
 }
 
 /**
  * Greylisting, a mailbox that is not confirmed, trouble on our side: the client did nothing wrong, and those of its recipients
  * that were taken are to get the mail.
  */
-function isPutOff<Route>({ mail }: State<Route>, { code }: Reply): boolean {
+function isDeferral<Route>({ mail }: State<Route>, { code }: Reply): boolean {
   return code < 500 && mail !== null;
 }
 
@@ -342,7 +342,7 @@ async function receive<Route>(state: State<Route>, receiver: Receiver): Promise<
     state.messages += 1;
     state.commands = 0;
     state.errors = 0;
-    state.put_off = 0;
+    state.deferred = 0;
     state.excess = 0;
   }
   return answer;

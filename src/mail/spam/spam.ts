@@ -85,7 +85,7 @@ function ofHeaders(suspect: Suspect, subject: string): Symptom[] {
   const [replyTo] = suspect.reply_to;
   const named = new Set(suspect.headers.map(({ name }) => name.toLowerCase()));
   const nameInFrom = /[^\s<>"()'@]+@[^\s<>"()'@]+/.exec(from?.name ?? "")?.[0] ?? null;
-  // Lists that write under their own address (RFC 7960 §4.1.3.1) name the author beside it, and send him the answers.
+  // Lists that write under their own address (RFC 7960 §4.1.3.1) name the author beside it, and send the answers there.
   const isByList = named.has("list-id") && / via /i.test(from?.name ?? "");
   return [
     ...when(!from?.email, "FROM_MISSING", 2, "From names nobody"),

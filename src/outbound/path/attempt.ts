@@ -88,7 +88,7 @@ function ownHead(world: AttemptWorld, job: Job, mime: Buffer, token: string): Bu
 }
 
 /**
- * Where a mailbox provider reports what its user calls spam (RFC 9477 §3), unless the sender names a place of his own.
+ * Where a mailbox provider reports what its user calls spam (RFC 9477 §3), unless the sender names another place.
  * Forwards are their authors' mail, not ours.
  */
 function feedbackHead({ about, return_path_host }: Job, mime: Buffer, token: string): string {

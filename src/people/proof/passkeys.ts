@@ -1,5 +1,5 @@
 // Passkeys (WebAuthn level 3): a key pair in the person's device or password manager, which asks for finger, face or PIN. So a passkey
-// alone is as good as password and code together. The browser finds it by itself: no address is asked for, and none is told.
+// alone is as good as password and code together. The browser finds it by itself: no address is asked for, and none is revealed.
 import { createHash } from "node:crypto";
 import type {
   AuthenticationResponseJSON,

@@ -86,7 +86,7 @@ describe("while somebody reads the tables for hours", () => {
       assert.ok((await leaves(table)).includes(`${table}_${dayName(later)}`), table);
   });
 
-  it("days past their retention wait for him, nobody waits for them, and they go when he is gone", async () => {
+  it("days past their retention wait for a reader, nobody waits for them, and they go when the reader is gone", async () => {
     const now = api.world.clock.now();
     const old = `message_body_${dayName(now - 60 * DAY_MS)}`;
     await makePartitions(api.world.db, now - 60 * DAY_MS);

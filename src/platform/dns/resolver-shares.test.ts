@@ -23,7 +23,7 @@ test("questions that one asker's name servers never answer keep nobody else's wa
   await until("all that may be under way at once to be", () => dns.queries.length >= 256);
   assert.equal((await resolver.a("example.com")).kind, "found");
   assert.equal((await resolverFor(resolver, "other").a("example.com", { fresh: true })).kind, "found");
-  // One that the busy asker waits for himself is not waited for with him.
+  // A look-up that the busy asker waits for is not waited for by others.
   assert.equal((await resolver.a("joined.example.com")).kind, "found");
   assert.equal(ended, 0);
   await Promise.all([...slow, own]);

@@ -191,7 +191,7 @@ function cached(
     if (how?.fresh) return run(key, { name, type }, who);
     const known = recall(key);
     if (known) return Promise.resolve(known);
-    // Nor does one of somebody else, which waits behind his.
+    // Nor does one of somebody else, which waits behind that one's own.
     const asked = `${key} ${who}`;
     const running = underWay.get(asked);
     if (running) return running;

@@ -54,7 +54,7 @@ test("a task that fails leaves its place", async () => {
   assert.equal(await gate("a", async () => 7), 7);
 });
 
-test("who stops waiting, or is one too many of his organization, gets no place; others' places are as before", async () => {
+test("who stops waiting, or is one too many of their organization, gets no place; others' places are as before", async () => {
   const places = createFairPlaces({ places: 4, waiting_max: 2 });
   const held = [await places.enter("a"), await places.enter("a")];
   assert.equal(places.enterNow("a"), null);

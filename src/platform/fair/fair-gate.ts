@@ -1,5 +1,5 @@
-// So many places at once, the rest wait: fair between those they are for. Who is alone has half of the places, others beside
-// him an equal share, and a newcomer begins at once, however long the others stay.
+// A semaphore that is shared fairly between tenants. A lone tenant may hold at most half of the places, several have equal
+// shares, and a newcomer begins at once, however long the others stay.
 
 export type FairPlaces = {
   /**
@@ -7,7 +7,7 @@ export type FairPlaces = {
    * came first.
    */
   enter(who: string, signal?: AbortSignal): Promise<(() => void) | null>;
-  /** The same for who would not wait: null when he had to. */
+  /** The same for somebody who does not wait: null when no place is free. */
   enterNow(who: string): (() => void) | null;
 };
 

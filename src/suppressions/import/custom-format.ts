@@ -207,7 +207,7 @@ function suppresses(meaning: Meaning | null): boolean {
   return meaning !== null && meaning !== "none" && meaning !== "temporary" && meaning !== "policy";
 }
 
-// The column to go by in this row. Where the first is empty, another may know; where somebody has written words of his own,
+// The column to go by in this row. Where the first is empty, another may know; where somebody has written other words,
 // only what became of the message weighs more.
 function sayingColumn(get: Get, reasons: readonly string[]): string | null {
   const [first] = reasons;

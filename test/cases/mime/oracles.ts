@@ -80,7 +80,7 @@ export async function assertPostalMimeAgrees(bytes: Buffer, input: MessageInput)
   assert.equal(Date.parse(seen.date!), input.date);
   if (input.text !== null) assert.equal(sameText(seen.text), sameText(input.text));
   if (input.html !== null) assert.equal(sameText(seen.html), sameText(input.html));
-  // postal-mime writes nested messages and calendars anew, so their octets are CPython's to compare.
+  // postal-mime writes nested messages and calendars itself, so their octets are CPython's to compare.
   const isCompared = (type: string | null) => !/^(?:message\/rfc822|text\/calendar)/.test(type ?? "");
   const found = seen.attachments.filter((file) => isCompared(file.mimeType));
   const wanted = input.attachments.filter((file) => isCompared(file.content_type));

@@ -136,7 +136,7 @@ function checkField(written: string, name: string, value: string): void {
   assert.equal(headers.length, 1, `${headers.length} fields came of one`);
   assert.equal(headers[0]!.name, name);
   for (const line of written.split("\r\n")) assert.ok(line.length <= 998 && /^[\x20-\x7e\t]*$/.test(line));
-  // Encoded words that a customer writes into a header for machines stay his.
+  // Encoded words that a customer writes into a header for machines stay as they are.
   if (!value.includes("=?")) assert.equal(decodeWords(headers[0]!.value).trim(), shown(value).trim());
 }
 
