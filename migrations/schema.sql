@@ -931,6 +931,7 @@ create table masked_alias (
 ) with (fillfactor=70);
 CREATE INDEX masked_alias_by_domain ON masked_alias USING btree (org_id, domain_id) WHERE (domain_id IS NOT NULL);
 CREATE INDEX masked_alias_deleted ON masked_alias USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX masked_alias_domain ON masked_alias USING btree (org_id, domain);
 CREATE INDEX masked_alias_newest ON masked_alias USING btree (org_id, environment, id);
 alter table masked_alias enable row level security;
 alter table masked_alias force row level security;

@@ -58,6 +58,24 @@ export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
   };
 }
 
+export type IsAliasDomain = (orgId: string, domain: string) => Promise<boolean>;
+
+/** Whether an organization has, or had, masked aliases at a domain. */
+export function aliasDomainFinder({ db }: Pick<World, "db">): IsAliasDomain {
+  const find = coalesceByOrg<true>({
+    keys_max: AT_ONCE_MAX,
+    lanes: LANES,
+    load: async (asked) => {
+      const rows = await queries.findAliasDomains(
+        db,
+        asked.map(({ org_id, key }) => ({ org_id, domain: key })),
+      );
+      return rows.map(({ org_id, domain }) => [org_id, domain, true]);
+    },
+  });
+  return async (orgId, domain) => (await find(orgId, domain)) === true;
+}
+
 export type FindContact = (alias: Pick<AliasRow, "org_id" | "id">, digest: Buffer) => Promise<ContactRow | undefined>;
 
 /** A finder of an alias's contacts by the digests of their addresses. */

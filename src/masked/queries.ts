@@ -120,6 +120,34 @@ export function findAliasesByKey(db: Query, keys: readonly Key[]) {
   );
 }
 
+/** Those of these domains at which the organization has aliases, deleted ones too. Index: masked_alias_domain. */
+export function findAliasDomains(db: Query, keys: readonly { org_id: string; domain: string }[]) {
+  return db.query<{ org_id: string; domain: string }>(
+    `select k.org_id, k.domain from unnest($1::uuid[], $2::text[]) as k (org_id, domain)
+      where exists (select 1 from masked_alias a where a.org_id = k.org_id and a.domain = k.domain)`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ domain }) => domain)],
+  );
+}
+
+/**
+ * The addresses at these domains that forward to one of these destinations, deleted ones too. Reads all aliases of a person:
+ * only for mail that names an address at such a domain. Index: masked_alias_destination_back.
+ */
+export async function findAddressesOfPerson(
+  db: Query,
+  orgId: string,
+  { destinations, domains }: { destinations: readonly string[]; domains: readonly string[] },
+): Promise<string[]> {
+  const rows = await db.query<{ email: string }>(
+    `select distinct a.local_part || '@' || a.domain as email
+       from masked_alias_destination ad
+       join masked_alias a on a.org_id = ad.org_id and a.id = ad.alias_id
+      where ad.org_id = $1 and ad.destination_id = any($2) and a.domain = any($3)`,
+    [orgId, destinations, domains],
+  );
+  return rows.map(({ email }) => email);
+}
+
 export type DestinationOfAlias = { alias_id: string; id: string; sealed: Buffer; status: DestinationStatus };
 
 /** The destinations of aliases of any organizations, in the order they were given. Index: masked_alias_destination_pkey. */

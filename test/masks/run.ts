@@ -7,11 +7,13 @@ import { parseArgs } from "node:util";
 import PostalMime from "postal-mime";
 import { attackOf } from "../../src/masked/rewrite/attack-classes.fixture.ts";
 import { SHAPES } from "../../src/masked/rewrite/client-shapes.fixture.ts";
+import { gluedAmong, readingsOf } from "../../src/masked/rewrite/named-addresses.ts";
 import { buildOpenedReply } from "../../src/masked/rewrite/opened-reply.ts";
 import { differenceOf, KINDS, PAIRS, play } from "../../src/masked/rewrite/oracle-play.fixture.ts";
 import { diceOf, randomMessage } from "../../src/masked/rewrite/random-tree.fixture.ts";
 import { buildReply } from "../../src/masked/rewrite/reply.ts";
 import { A, D, order, R } from "../../src/masked/rewrite/reply-order.fixture.ts";
+import { findAddressesIn } from "../../src/masked/rewrite/scrub/find-reverse.ts";
 import { D_IDN, shows } from "../../src/masked/rewrite/shown-reply.fixture.ts";
 
 const ARRIVED_MIN = 0.98;
@@ -71,13 +73,23 @@ async function attackByTree(seed: number) {
 
 /** The name of its owner, its calendars and its files. */
 async function attackByClass(seed: number) {
-  const { name, bytes, mailbox, telling } = attackOf(seed, diceOf(seed));
-  const reply = await buildOpenedReply(bytes, order(mailbox));
+  const { name, bytes, mailbox, telling, others = [] } = attackOf(seed, diceOf(seed));
+  const given = order(mailbox);
+  const hidden = [...given.hidden, ...namedIn(bytes, others).map((from) => ({ from, to: A }))];
+  const reply = await buildOpenedReply(bytes, { ...given, hidden });
   return {
     name,
     reply,
     isShown: async (sent: Buffer) => telling === null || telling.test(await readable(sent)) || shows(sent),
   };
+}
+
+/** Those of the author's other aliases that the mail names, as they are found for a reply. */
+function namedIn(bytes: Buffer, others: readonly string[]): string[] {
+  if (others.length === 0) return [];
+  const { named } = findAddressesIn(bytes);
+  const read = new Set(named.flatMap(readingsOf));
+  return [...others.filter((one) => read.has(one)), ...gluedAmong(named, new Set(others))];
 }
 
 /** All that a reader of the message sees. */

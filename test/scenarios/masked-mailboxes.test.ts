@@ -87,6 +87,23 @@ test("two aliases of one mailbox never stand in each other's mail", async () => 
   assert.match(reply.messages[0]?.raw ?? "", new RegExp(foreign.full));
 });
 
+test("another alias of the mailbox is hidden whatever is glued before it, and in links that track", async () => {
+  const [a, b] = [await alias(), await alias({ format: "words" })];
+  const r = await reverse(a.id);
+  const link = `https://t.example/${Buffer.from(`u=7&e=${b.full}&x`).toString("base64url")}/open`;
+  for (const written of [`to${b.full}`, `see:ToTo${b.full.toUpperCase()}`, `x1${b.full.replace("@", "+tag@")}`, link]) {
+    const { messages } = await simulate({ to: r, text: `one ${written}\r\n\r\n> two ${written}` });
+    const sent: string = messages[0]?.mail.text ?? "";
+    assert.equal(messages.length, 1, written);
+    const left = written === link ? link : b.address;
+    assert.ok(sent.includes("two") && !sent.toLowerCase().includes(left), sent);
+  }
+  // Letters before a stranger's alias are nobody's secret, and no other alias is taken for a piece of a longer one.
+  const foreign = await alias({ forward_to: ["other@home.example"] });
+  const reply = await simulate({ to: r, text: `write to${foreign.full} or ${b.address.slice(4)}@${b.domain}` });
+  assert.ok(reply.messages[0]?.mail.text.includes(`to${foreign.full} or ${b.address.slice(4)}@`));
+});
+
 test("who named both aliases of a mailbox gets both back, and nobody else learns of them", async () => {
   const [a, b] = [await alias({ display_name: "Anna" }), await alias()];
   const text = `to ${a.full} and ${b.full}\r\n${b.full.replace("@", " (at) ")} ${b.full.toUpperCase()}`;
@@ -122,8 +139,10 @@ test("of two lists of guesses, the one with the owner's other alias comes back n
   const [a, b] = [await alias(), await alias()];
   const back = async (guess: string) => {
     const list = (at: string) =>
-      [`x1${guess}`, guess, guess.toUpperCase()].map((one) => one.replace("@", at)).join(" ");
-    const text = `<p>${list("@")}</p><p title="${guess}">${list("&#64;")}</p><i hidden>${list("<b></b>@")}</i>`;
+      [`x1${guess}`, `to${guess}`, guess, guess.toUpperCase()].map((one) => one.replace("@", at)).join(" ");
+    const code = Buffer.from(`e=${guess}&`).toString("base64url");
+    const track = `<img src="https://t.example/${code}/x.gif"><a href="https://t.example/${code}">x</a>`;
+    const text = `${track}<p>${list("@")}</p><p title="${guess}">${list("&#64;")}</p><i hidden>${list("<b></b>@")}</i>`;
     const html = "MIME-Version: 1.0\r\nContent-Type: text/html\r\n";
     const { messages } = await simulate({ from: C, to: a.full, head: html, text });
     const { html: quoted, from } = messages[0].mail;
@@ -131,6 +150,7 @@ test("of two lists of guesses, the one with the owner's other alias comes back n
     assert.equal(answer.messages.length, 1);
     assert.ok(answer.messages[0].mail.html.startsWith(`<p>${a.full}</p>`));
     return answer.messages[0].mail.html
+      .replaceAll(code, "…")
       .replaceAll(guess.split("@")[0], "…")
       .replaceAll(guess.split("@")[0]?.toUpperCase(), "…");
   };

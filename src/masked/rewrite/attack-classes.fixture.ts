@@ -4,10 +4,13 @@ import { deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { makeZip } from "../../mail/dmarc-report/zip.fixture.ts";
 import type { Dice } from "./random-tree.fixture.ts";
 import { D, R } from "./reply-order.fixture.ts";
-import { SPELLINGS } from "./spelling-attacks.fixture.ts";
+import { SPELLINGS, type Spelling } from "./spelling-attacks.fixture.ts";
 
-/** `telling` must stand nowhere in a reply that leaves; null: nothing may leave, because a file in it tells. */
-export type Attack = { name: string; bytes: Buffer; mailbox: string; telling: RegExp | null };
+/**
+ * `telling` must stand nowhere in a reply that leaves; null: nothing may leave, because a file in it tells. `others` are the
+ * author's other aliases, which are hidden only as far as the mail names them.
+ */
+export type Attack = { name: string; bytes: Buffer; mailbox: string; telling: RegExp | null; others?: string[] };
 
 const NAME = "Lena Quokka";
 const NAMED = /quokka/i;
@@ -151,6 +154,32 @@ function spelled(dice: Dice): Attack {
   };
 }
 
+/** Nobody's folder is named by an alias, its domain tells nothing, and rare encodings are not looked through for aliases. */
+const OF_ALIASES: readonly Spelling[] = [
+  ...SPELLINGS.filter(({ name }) => !/OneDrive|quote's id|base/.test(name)),
+  {
+    name: "base64 in a link",
+    write: (dice, d) => `https://t.example/${Buffer.from(`${"x".repeat(dice(4))}&e=${d}`).toString("base64url")}/a`,
+  },
+];
+
+/** Another alias of the mailbox, in all spellings of one, with anything glued to it. */
+function sibling(dice: Dice): Attack {
+  const other = pick(dice, ["lena.other@mask.example", "9kx2mq4zt7@mask.example", "amber-otter-004711@own.example"]);
+  const glue = pick(dice, ["", "to", "x1", "ToTo", "a-b_", "Re:", "über"]);
+  const { name, isHtml, write } = pick(dice, OF_ALIASES);
+  const written = dice(2) === 0 ? `${glue}${other}` : write(dice, `${glue}${other}`);
+  const [mark, type] = isHtml || dice(3) === 0 ? (["", "html"] as const) : (["> ", "plain"] as const);
+  const text = `Yes.\n\n${mark}first@x.example, ${written}\n${mark}and so on\n`;
+  return {
+    name: `another alias: ${name}`,
+    mailbox: D,
+    others: [other],
+    telling: new RegExp([written, other].map((one) => one.replace(/[^a-z0-9]/gi, "\\$&")).join("|"), "i"),
+    bytes: message(D, `Content-Type: text/${type}\n\n${text}`),
+  };
+}
+
 const CLASSES = [
   beside,
   besideInHtml,
@@ -162,6 +191,8 @@ const CLASSES = [
   spelled,
   spelled,
   spelled,
+  sibling,
+  sibling,
 ];
 
 /** The attack of this number. */

@@ -4,6 +4,8 @@
 // what were found in one of them only would tell a contact that it guessed right.
 import { domainToASCII } from "node:url";
 import { GAP, undisguised } from "./gate/disguises.ts";
+import { base64Readings } from "./gate/encoded-readings.ts";
+import { isGlued } from "./public-providers.ts";
 import type { ContentHider } from "./sent-content.ts";
 
 /** Beyond that it is a list, whatever else it holds. */
@@ -43,6 +45,9 @@ export function collectNamed(source: string, named: Set<string>): void {
     collect(text, named);
     collectSpoken(text, named);
   }
+  // Links that track their reader hold who that is.
+  for (const octets of base64Readings(source.slice(0, DISGUISED_CHARS_MAX)))
+    collect(octets.replaceAll("\0", ""), named);
 }
 
 const LOCAL = /([\p{L}\p{N}._%+-]+)"?[ \t\u00a0]{0,2}$/u;
@@ -85,3 +90,18 @@ export function readingsOf(address: string): string[] {
 }
 
 const READINGS_MAX = 4;
+
+/** Those of `emails` that one of the named addresses ends with, behind what is glued to them: `toanna@…` is `anna@…`, too. */
+export function gluedAmong(named: Iterable<string>, emails: ReadonlySet<string>): string[] {
+  const found = new Set<string>();
+  for (const address of named) {
+    const at = address.lastIndexOf("@");
+    const domain = address.slice(at + 1);
+    for (let start = 1; start < at; start += 1) {
+      const email = address.slice(start);
+      if (!emails.has(email) || found.has(email)) continue;
+      if (isGlued(address.slice(Math.max(0, start - 2), start), address.slice(start, at), domain)) found.add(email);
+    }
+  }
+  return [...found];
+}

@@ -16,7 +16,7 @@ export type Reading = { text: string; chance: boolean };
 /** The decoded texts; none where there is nothing encoded. */
 export function encodedReadings(given: string): Reading[] {
   const text = given.slice(0, RUNS_MAX);
-  const joined = text.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, "");
+  const joined = withoutBreaks(text);
   const sources = text.includes("<") ? [joined, joined.replace(/<[^<>]*>/g, "")] : [joined];
   const base64 = sources.flatMap(base64Runs);
   const runs = [...base64, ...sources.flatMap(hexRuns)];
@@ -30,6 +30,28 @@ export function encodedReadings(given: string): Reading[] {
   if (/\\(?:u00|x)[0-9A-Fa-f]{2}/.test(text)) whole.push(text.replace(/\\(?:u00|x)([0-9A-Fa-f]{2})/g, character));
   if (/\\[0-3][0-7]{2}/.test(text)) whole.push(text.replace(/\\([0-3][0-7]{2})/g, octet));
   return [...runs.map((run) => ({ text: run, chance: true })), ...whole.map((one) => ({ text: one, chance: false }))];
+}
+
+/** Of these only base64, and in it only letters of ASCII; none that hold no `@`. In links each step of a path is a run, too. */
+export function base64Readings(text: string): string[] {
+  const found = runsIn(withoutBreaks(text), BASE64).flatMap((run) => [
+    run,
+    ...(run.includes("/") ? run.split("/") : []),
+  ]);
+  const runs = [...new Set(found)];
+  if (runs.length === 0) return [];
+  const octets = [0, 1, 2, 3].map((start) => Buffer.from(runs.map((run) => wholeFours(run, start)).join(""), "base64"));
+  return octets.filter((one) => one.includes("@")).map((one) => one.toString("latin1").replace(/[\x80-\xff]/g, " "));
+}
+
+/** From that place, filled so that what follows is read from its own beginning, and with line ends behind. */
+function wholeFours(run: string, start: number): string {
+  const rest = run.slice(start);
+  return `${rest.padEnd(Math.ceil(rest.length / 4) * 4, "A")}CgoK`;
+}
+
+function withoutBreaks(text: string): string {
+  return text.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, "");
 }
 
 /** Of strings in PDF (ISO 32000-1 §7.3.4.2) and in many languages. */
