@@ -918,6 +918,7 @@ create table masked_alias (
   reply_report text default 'hidden'::text not null,
   tracking_pixels text default 'leave'::text not null,
   list_unsubscribe text default 'original'::text not null,
+  pattern text,
   constraint masked_alias_pkey PRIMARY KEY (org_id, id),
   constraint masked_alias_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
   constraint masked_alias_list_unsubscribe_check CHECK ((list_unsubscribe = ANY (ARRAY['original'::text, 'disable_alias'::text, 'block_sender'::text]))),
@@ -930,6 +931,7 @@ create table masked_alias (
   constraint masked_alias_unopened_files_check CHECK ((unopened_files = ANY (ARRAY['hold'::text, 'send'::text])))
 ) with (fillfactor=70);
 CREATE INDEX masked_alias_by_domain ON masked_alias USING btree (org_id, domain_id) WHERE (domain_id IS NOT NULL);
+CREATE INDEX masked_alias_by_pattern ON masked_alias USING btree (org_id, environment, pattern) WHERE (pattern IS NOT NULL);
 CREATE INDEX masked_alias_deleted ON masked_alias USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX masked_alias_domain ON masked_alias USING btree (org_id, domain);
 CREATE INDEX masked_alias_newest ON masked_alias USING btree (org_id, environment, id);
@@ -1056,6 +1058,29 @@ alter table masked_message_id enable row level security;
 alter table masked_message_id force row level security;
 create policy tenant on masked_message_id as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table masked_pattern (
+  org_id uuid not null,
+  id uuid not null,
+  environment text not null,
+  destination_id uuid not null,
+  domain text not null,
+  local_pattern text not null,
+  aliases_hour integer not null,
+  aliases_day integer not null,
+  created_at timestamp with time zone not null,
+  constraint masked_pattern_pkey PRIMARY KEY (org_id, id),
+  constraint masked_pattern_aliases_day_check CHECK ((aliases_day > 0)),
+  constraint masked_pattern_aliases_hour_check CHECK ((aliases_hour > 0)),
+  constraint masked_pattern_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
+  constraint masked_pattern_org_id_destination_id_fkey FOREIGN KEY (org_id, destination_id) REFERENCES masked_destination(org_id, id) ON DELETE CASCADE,
+  constraint masked_pattern_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
+  constraint masked_pattern_text UNIQUE (org_id, environment, domain, local_pattern)
+);
+CREATE INDEX masked_pattern_by_destination ON masked_pattern USING btree (org_id, destination_id, id);
+alter table masked_pattern enable row level security;
+alter table masked_pattern force row level security;
+create policy tenant on masked_pattern as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table masked_sent (
   org_id uuid not null,
   contact_id uuid not null,
@@ -1080,11 +1105,13 @@ create table masked_settings (
   updated_at timestamp with time zone not null,
   forged_mail text default 'quarantine'::text not null,
   arc_sealers text[],
+  pattern_aliases integer default 1000 not null,
   constraint masked_settings_pkey PRIMARY KEY (org_id),
   constraint masked_settings_aliases_day_check CHECK ((aliases_day > 0)),
   constraint masked_settings_aliases_hour_check CHECK ((aliases_hour > 0)),
   constraint masked_settings_forged_mail_check CHECK ((forged_mail = ANY (ARRAY['quarantine'::text, 'warn'::text]))),
   constraint masked_settings_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
+  constraint masked_settings_pattern_aliases_check CHECK ((pattern_aliases > 0)),
   constraint masked_settings_replies_day_check CHECK ((replies_day > 0)),
   constraint masked_settings_replies_hour_check CHECK ((replies_hour > 0)),
   constraint masked_settings_replies_person_day_check CHECK ((replies_person_day > 0)),

@@ -17,12 +17,14 @@ import { rulesStep } from "./inbound/rules/rules-step.ts";
 import { createSpamFilter } from "./inbound/spam/spam-step.ts";
 import type { Handler, Kind, Mail, SpamReport, SpamStep } from "./inbound/types.ts";
 import {
+  aliasMaker,
   type CarryPorts,
   forwardHandler,
   hasMaskedAliases,
   maskedCheck,
   maskedDecider,
   maskedReturnPath,
+  patternDecider,
   replyHandler,
   serviceMailer,
   type TracePorts,
@@ -97,8 +99,12 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
     notifyOutbound: engine.notify,
     first: maskedFirst(world, engine, forward),
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],
+    wide: patternDecider(world),
     own: [reportDecider(world)],
-    checks: [deferUnproven(), maskedCheck(world), withActivity(world, spam.check)],
+    checks: [
+      ...[deferUnproven(), maskedCheck(world), withActivity(world, spam.check)],
+      aliasMaker(world, settlingPorts(world, engine)),
+    ],
     spam: spam.step,
     findHolder: (domain) => findHolder(world, domain),
     rules: rulesStep(world),

@@ -782,6 +782,32 @@ func (r CreateMaskedDestinationRequest) MarshalJSON() ([]byte, error) {
 	return marshalRecord(r, r.Extra)
 }
 
+// CreateMaskedPatternRequest is a record of the API.
+type CreateMaskedPatternRequest struct {
+	// Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain of yours
+	Pattern string `json:"pattern"`
+	// Aliases that it makes within an hour. 20 at first
+	AliasesHour *int64 `json:"aliases_hour" postern:"optional"`
+	// The same for a day (UTC). 60 at first
+	AliasesDay *int64 `json:"aliases_day" postern:"optional"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *CreateMaskedPatternRequest) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *CreateMaskedPatternRequest) UnmarshalJSON(data []byte) error {
+	type plain CreateMaskedPatternRequest
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r CreateMaskedPatternRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // CreateTemplateRequest is a record of the API.
 type CreateTemplateRequest struct {
 	// The name
@@ -2688,6 +2714,8 @@ type ExportMaskedPersonAnswer struct {
 	Destination *MaskedDestination `json:"destination"`
 	// The aliases that forward to the person, deleted ones too
 	AliasIDs []RecordId `json:"alias_ids"`
+	// The patterns of the person's mailbox
+	Patterns []string `json:"patterns"`
 	// The contacts
 	Contacts []MaskedContact `json:"contacts"`
 	// What happened, newest first
@@ -3629,6 +3657,8 @@ type MaskedAlias struct {
 	TrackingPixels string `json:"tracking_pixels"`
 	// What unsubscribing in a forward does
 	ListUnsubscribe string `json:"list_unsubscribe"`
+	// The pattern that made it; null: it was created
+	Pattern *string `json:"pattern"`
 	// Mails received
 	EmailsReceived int64 `json:"emails_received"`
 	// Mails passed on to the destinations
@@ -3854,6 +3884,40 @@ func (r *MaskedDomainRecord) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r MaskedDomainRecord) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// MaskedPattern is a record of the API.
+type MaskedPattern struct {
+	ID            RecordId    `json:"id"`
+	DestinationID RecordId    `json:"destination_id"`
+	Environment   Environment `json:"environment"`
+	// Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain of yours
+	Pattern string `json:"pattern"`
+	// The domain's name
+	Domain string `json:"domain"`
+	// Aliases that it makes within an hour. 20 at first
+	AliasesHour int64 `json:"aliases_hour"`
+	// The same for a day (UTC). 60 at first
+	AliasesDay int64 `json:"aliases_day"`
+	// How many aliases it made, without deleted ones
+	Aliases   int64     `json:"aliases"`
+	CreatedAt Timestamp `json:"created_at"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *MaskedPattern) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *MaskedPattern) UnmarshalJSON(data []byte) error {
+	type plain MaskedPattern
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r MaskedPattern) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // MaskedSettings is a record of the API.
 type MaskedSettings struct {
 	// Mails an hour that one mailbox sends through all its aliases together. 40 at first
@@ -3868,6 +3932,8 @@ type MaskedSettings struct {
 	AliasesHour int64 `json:"aliases_hour"`
 	// The same for a day (UTC). 2,000 at first
 	AliasesDay int64 `json:"aliases_day"`
+	// Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+	PatternAliases int64 `json:"pattern_aliases"`
 	// Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn:
 	// it is forwarded, and its From name says so
 	ForgedMail string `json:"forged_mail"`
@@ -5609,6 +5675,8 @@ type UpdateMaskedSettingsRequest struct {
 	AliasesHour *int64 `json:"aliases_hour" postern:"optional"`
 	// The same for a day (UTC). 2,000 at first
 	AliasesDay *int64 `json:"aliases_day" postern:"optional"`
+	// Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+	PatternAliases *int64 `json:"pattern_aliases" postern:"optional"`
 	// Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn:
 	// it is forwarded, and its From name says so
 	ForgedMail *string `json:"forged_mail" postern:"optional"`

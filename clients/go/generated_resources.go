@@ -292,6 +292,8 @@ type ListMaskedAliasesQuery struct {
 	Deleted *bool `query:"deleted"`
 	// Exactly this destination
 	ForwardTo *string `query:"forward_to"`
+	// Made by exactly this pattern
+	Pattern *string `query:"pattern"`
 	// Part of the address, the description or the display name
 	Q *string `query:"q"`
 }
@@ -322,6 +324,16 @@ type ListMaskedDestinationsQuery struct {
 	Status *string `query:"status"`
 	// Exactly this address
 	Email *string `query:"email"`
+}
+
+// ListMaskedPatternsQuery is what listMaskedPatterns may be asked for.
+type ListMaskedPatternsQuery struct {
+	// How many rows at most: 1 to 100
+	Limit *int64 `query:"limit"`
+	// How many rows to skip
+	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // EraseMaskedPersonQuery is what eraseMaskedPerson may be asked for.
@@ -1423,10 +1435,34 @@ func (r *MaskedDestinationsResource) Create(ctx context.Context, input CreateMas
 	return &answer.Inside, nil
 }
 
+// CreatePattern: Add a pattern: the first mail to an address that matches makes the alias. Aliases, domain
+// aliases and what has more fixed characters go first. Over the limits mail is deferred (450), and the mailbox
+// gets a notice.
+func (r *MaskedDestinationsResource) CreatePattern(ctx context.Context, id string, input CreateMaskedPatternRequest, options ...RequestOption) (*MaskedPattern, error) {
+	var answer struct {
+		Inside MaskedPattern `json:"pattern"`
+	}
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/destinations/" + segment(id) + "/patterns", input: input, idempotent: true}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Inside, nil
+}
+
 // Delete: Remove a destination from all aliases and forget it. 409 while it is the only mailbox of an alias.
 func (r *MaskedDestinationsResource) Delete(ctx context.Context, id string, options ...RequestOption) (*Deleted, error) {
 	var answer Deleted
 	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/masked/destinations/" + segment(id)}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+// DeletePattern: Remove a pattern; the aliases that it made stay. From now on it makes none.
+func (r *MaskedDestinationsResource) DeletePattern(ctx context.Context, id string, patternID string, options ...RequestOption) (*Deleted, error) {
+	var answer Deleted
+	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/masked/destinations/" + segment(id) + "/patterns/" + segment(patternID)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1449,6 +1485,12 @@ func (r *MaskedDestinationsResource) Get(ctx context.Context, id string, options
 // have confirmed.
 func (r *MaskedDestinationsResource) List(ctx context.Context, query ListMaskedDestinationsQuery, options ...RequestOption) (*Page[MaskedDestination], error) {
 	return listPage[MaskedDestination](ctx, r.transport, call{method: "GET", path: "/v1/masked/destinations", query: query}, listing{"destinations", true}, options)
+}
+
+// ListPatterns: List the patterns of a mailbox, newest first. Mail to an address that a pattern takes makes an
+// alias of the mailbox.
+func (r *MaskedDestinationsResource) ListPatterns(ctx context.Context, id string, query ListMaskedPatternsQuery, options ...RequestOption) (*Page[MaskedPattern], error) {
+	return listPage[MaskedPattern](ctx, r.transport, call{method: "GET", path: "/v1/masked/destinations/" + segment(id) + "/patterns", query: query}, listing{"patterns", true}, options)
 }
 
 // Resend: Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at

@@ -5,7 +5,7 @@ import type { JsonSchema } from "../http/http.ts";
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 /** Our own ids, or names in their place; not a reporter's `reportId`, which is kept as it was written. */
-const ID_NAMES = new Set(["id", "domain_id", "contact_id", "attachment_id"]);
+const ID_NAMES = new Set(["id", "domain_id", "contact_id", "attachment_id", "pattern_id"]);
 
 /** Lower-cases ids inside a value, in place. Made for whole requests: the value itself is an object or a list. */
 export type LowerIds = (value: unknown) => void;

@@ -352,6 +352,8 @@ const OWN: Record<string, string> = {
   "IpPool.name": "What `ip_pool` refers to",
   "MaskedAliasList.aliases": "The aliases",
   "MaskedDomainRecord.priority": "Of an MX record; null for others",
+  "MaskedPatternList.patterns": "The patterns",
+  "deleteMaskedPattern.pattern_id": "The pattern's id",
   "MaskedActivity.type": "What happened",
   "MaskedContact.blocked": "true: its mail is taken and dropped",
   "MaskedContact.name": "The contact's name",

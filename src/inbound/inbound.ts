@@ -40,6 +40,7 @@ import type {
   RcptQuestion,
   RulesStep,
   SpamStep,
+  WideDecider,
 } from "./types.ts";
 
 export { describeOperatorMail, readOperatorMail } from "./read/operator-mail.ts";
@@ -49,6 +50,7 @@ export type InboundPorts = {
   findLane: FindLane;
   notifyOutbound(): void;
   exact: readonly RcptDecider[];
+  wide?: WideDecider;
   own: readonly RcptDecider[];
   checks: readonly AcceptCheck[];
   spam: SpamStep;
@@ -95,12 +97,14 @@ export function createInbound(world: World, ports: InboundPorts, options: Inboun
     ...options,
   });
   const { exact, own } = ports;
+  const asked = { exact, own, ...(ports.wide ? { wide: ports.wide } : {}) };
   const findAlias = aliasFinder(world);
   return {
     decide: createRcptPolicy(world, {
-      ...{ findReceiver: findReceiver(world), findAlias, exact, own, hasDomains: receivingFinder(world) },
+      ...{ findReceiver: findReceiver(world), findAlias, ...asked, hasDomains: receivingFinder(world) },
     }),
-    deciderOf: (orgId) => createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, exact, own }),
+    deciderOf: (orgId) =>
+      createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, ...asked, environment: "test" }),
     take: taker({
       checks: [refuseLargeHeads, refuseLoops(world), ...ports.checks],
       // Not the incoming mail itself: an examination outlives the bytes of a large one.

@@ -12,11 +12,12 @@ import type { Tx } from "../platform/database/db.ts";
 import type { RawMessage } from "../sending/types.ts";
 import type { OutgoingEvent } from "../webhooks/types.ts";
 
-/** `operator`: postmaster@ and abuse@ of our own hosts, which belong to no organization. */
+/** `pattern`: mail for a masked alias that is yet to be made; before it is stored, it is `masked`. `operator`: postmaster@ and abuse@ of our own hosts, which belong to no organization. */
 const KINDS = [
   "alias",
   "catch_all",
   "masked",
+  "pattern",
   "reverse",
   "return_path",
   "srs",
@@ -55,7 +56,7 @@ export type Route = RouteOwner &
     | { kind: "feedback"; message_id: string; position: number }
     | { kind: "operator"; mailbox: string }
     | { kind: "srs"; domain: string; sender: string }
-    | { kind: "masked" | "reverse" | "report"; detail: Record<string, unknown> }
+    | { kind: "masked" | "pattern" | "reverse" | "report"; detail: Record<string, unknown> }
   );
 
 export type RouteOf<K extends Kind> = Extract<Route, { kind: K }>;
@@ -111,7 +112,13 @@ export type Examination = {
 export type Parsed = { kind: "parsed"; mail: ParsedMail } | { kind: "failed"; reason: string };
 export type Returned = { kind: "parsed"; returned: ReturnedMail } | { kind: "failed"; reason: string };
 
-/** A look at the whole message before it is taken; a refusal is the answer to the final dot. */
+/** What takes addresses of a domain that are not exact, when it is more exact than a glob with so many fixed characters. */
+export type WideDecider = (
+  question: RcptQuestion,
+  about: { receiver: { id: string; org_id: string }; environment: "live" | "test"; fixed: number | null },
+) => Promise<RcptDecision | null>;
+
+/** A look at the whole message before it is taken, which may also settle the route of a recipient; a refusal is the answer to the final dot. */
 export type AcceptCheck = (incoming: Incoming, examination: Examination) => Promise<Refused | null>;
 
 /** What became of a message that was offered: refused, or stored durably, with an id for each recipient in their order. */

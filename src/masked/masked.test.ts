@@ -65,6 +65,7 @@ test("a new alias has every field and the defaults", async () => {
     reply_report: "hidden",
     tracking_pixels: "leave",
     list_unsubscribe: "original",
+    pattern: null,
     emails_received: 0,
     emails_forwarded: 0,
     emails_replied: 0,

@@ -9,6 +9,8 @@ export type { CarryPorts } from "./carry/carry.ts";
 export { forwardHandler } from "./carry/forwarding.ts";
 export { replyHandler } from "./carry/replying.ts";
 export { SEALED_REPLIES } from "./held/held.ts";
+export { aliasMaker } from "./patterns/make-aliases.ts";
+export { patternDecider } from "./patterns/pattern-decider.ts";
 export { anyMaskedAlias, hasMaskedAliases } from "./queries.ts";
 export { maskedReturnPath } from "./settle/return-path.ts";
 export type { TracePorts } from "./settle/settling.ts";

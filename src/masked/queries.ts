@@ -8,7 +8,7 @@ import type { AliasRow, DestinationStatus, Environment } from "./types.ts";
 
 const COLUMNS = `id, org_id, environment, domain_id, domain, local_part, masked_description, display_name, metadata, active,
   disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name, reply_report, tracking_pixels,
-  list_unsubscribe, emails_received, emails_forwarded, emails_replied, emails_blocked,
+  list_unsubscribe, pattern, emails_received, emails_forwarded, emails_replied, emails_blocked,
   last_activity_at, created_at, updated_at, deleted_at`;
 
 export type NewAddress = { digest: Buffer; kind: "alias" | "reverse"; alias_id: string; contact_id: string | null };
@@ -58,6 +58,7 @@ export type NewAlias = Pick<
   | "reply_report"
   | "tracking_pixels"
   | "list_unsubscribe"
+  | "pattern"
   | "created_at"
 >;
 
@@ -65,9 +66,9 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
   return tx.execute(
     `insert into masked_alias (org_id, id, environment, domain_id, domain, local_part, masked_description, display_name,
        metadata, active, disabled_reason, on_disabled, reply_enabled, redact, unopened_files, own_name,
-       reply_report, tracking_pixels, list_unsubscribe, created_at, updated_at)
+       reply_report, tracking_pixels, list_unsubscribe, created_at, updated_at, pattern)
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, case when $10 then null else 'owner' end, $11, $12, $13, $14, $15,
-       $16, $17, $18, $19, $19)`,
+       $16, $17, $18, $19, $19, $20)`,
     [
       orgId,
       row.id,
@@ -88,6 +89,7 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
       row.tracking_pixels,
       row.list_unsubscribe,
       row.created_at,
+      row.pattern,
     ],
   );
 }
@@ -178,6 +180,8 @@ export type AliasFilter = {
   /** Aliases that forward to this destination. */
   destination_id?: string | null | undefined;
   deleted?: boolean | undefined;
+  /** Aliases that this pattern made. */
+  pattern?: string | undefined;
 };
 
 const FILTER = `org_id = $1 and environment = $2 and ($3::uuid is null or domain_id = $3)
@@ -186,7 +190,7 @@ const FILTER = `org_id = $1 and environment = $2 and ($3::uuid is null or domain
        or display_name ilike any($5))
   and ($6::uuid is null or exists (select 1 from masked_alias_destination ad
         where ad.org_id = a.org_id and ad.alias_id = a.id and ad.destination_id = $6))
-  and (deleted_at is not null) = $7`;
+  and (deleted_at is not null) = $7 and ($8::text is null or pattern = $8)`;
 
 function filterValues(orgId: string, filter: AliasFilter): unknown[] {
   const text = filter.q === undefined ? null : spelled(filter.q);
@@ -198,12 +202,13 @@ function filterValues(orgId: string, filter: AliasFilter): unknown[] {
     text,
     filter.destination_id ?? null,
     filter.deleted ?? false,
+    filter.pattern ?? null,
   ];
 }
 
 export function listAliases(tx: Tx, orgId: string, filter: AliasFilter, page: Page) {
   return tx.query<AliasRow>(
-    `select ${COLUMNS} from masked_alias a where ${FILTER} and id < $10 order by id desc limit $8 offset $9`,
+    `select ${COLUMNS} from masked_alias a where ${FILTER} and id < $11 order by id desc limit $9 offset $10`,
     [...filterValues(orgId, filter), page.limit, page.offset, page.below],
   );
 }
@@ -360,6 +365,15 @@ export function useWindows(db: Query, windows: readonly (Window & { used: number
       windows.map(({ used }) => used),
     ],
   );
+}
+
+/** How many a window holds now. Index: masked_window_pkey. */
+export async function readWindow(db: Query, { org_id, alias_id, kind, starts_at }: Window): Promise<number> {
+  const [row] = await db.query<{ used: number }>(
+    "select used from masked_window where org_id = $1 and alias_id = $2 and kind = $3 and starts_at = $4",
+    [org_id, alias_id, kind, starts_at],
+  );
+  return row?.used ?? 0;
 }
 
 export type KnownId = { digest: Buffer; counterpart: Buffer | null };

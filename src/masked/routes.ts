@@ -23,6 +23,7 @@ import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
 import { mountCheck } from "./check-routes.ts";
+import { mountPatterns } from "./patterns/pattern-routes.ts";
 import { mountMaskedSettings } from "./settings-routes.ts";
 import {
   FORMATS,
@@ -71,6 +72,10 @@ const Alias = Named(
     reply_report: OneOf(REPLY_REPORT),
     tracking_pixels: OneOf(TRACKING_PIXELS),
     list_unsubscribe: OneOf(LIST_UNSUBSCRIBE),
+    pattern: Type.Unsafe<string | null>({
+      ...Nullable(Type.String()),
+      description: "The pattern that made it; null: it was created",
+    }),
     emails_received: Type.Integer(),
     emails_forwarded: Type.Integer(),
     emails_replied: Type.Integer(),
@@ -133,6 +138,7 @@ export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts): 
   mountCollection(api, world, ports);
   mountAlias(api, world, ports);
   mountPeople(api, world, ports);
+  mountPatterns(api, world);
   mountMaskedSettings(api, world);
   mountCheck(api, world);
   api.get(
@@ -215,6 +221,7 @@ function mountCollection(api: Api, world: World, ports: aliases.AliasPorts): voi
           active: Type.Optional(Type.Boolean()),
           deleted: Type.Optional(Type.Boolean({ description: "true: the deleted ones, which may be restored" })),
           forward_to: Type.Optional(Type.String({ maxLength: 320, description: "Exactly this destination" })),
+          pattern: Type.Optional(Type.String({ maxLength: 320, description: "Made by exactly this pattern" })),
           q: Type.Optional(
             Type.String({ maxLength: 320, description: "Part of the address, the description or the display name" }),
           ),

@@ -8,6 +8,7 @@ export const LIMITS = [
   "replies_day",
   "aliases_hour",
   "aliases_day",
+  "pattern_aliases",
 ] as const;
 export const FORGED_MAIL = ["quarantine", "warn"] as const;
 export type MaskedLimits = Record<(typeof LIMITS)[number], number>;

@@ -17,6 +17,7 @@ const fields = {
   replies_day: Limit("The same for a day (UTC). 5,000 at first"),
   aliases_hour: Limit("Aliases that may be created within an hour. 500 at first"),
   aliases_day: Limit("The same for a day (UTC). 2,000 at first"),
+  pattern_aliases: Limit("Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first"),
   forged_mail: OneOf(FORGED_MAIL, {
     description:
       "Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so",

@@ -24,6 +24,7 @@ const DEFAULTS: MaskedSettings = {
   replies_day: 5_000,
   aliases_hour: 500,
   aliases_day: 2_000,
+  pattern_aliases: 1_000,
   forged_mail: "quarantine",
   // github.com/trusteddomainproject/ARC_Community_Sealers, those that many people use.
   arc_sealers: ARC_SEALERS.split(" "),

@@ -69,6 +69,8 @@ export type AliasRow = {
   reply_report: ReplyReport;
   tracking_pixels: TrackingPixels;
   list_unsubscribe: ListUnsubscribe;
+  /** The pattern that made it, as it was written. */
+  pattern: string | null;
   emails_received: number;
   emails_forwarded: number;
   emails_replied: number;
@@ -193,4 +195,10 @@ export type MaskedRoute = {
   alias_id: null;
   tag: string | null;
   detail: { alias_id: string; contact_id: string | null; environment: string };
+};
+
+/** Where mail goes that a pattern takes, before there is an alias; none is kept so. */
+export type PatternRoute = Omit<MaskedRoute, "kind" | "detail"> & {
+  kind: "pattern";
+  detail: { pattern_id: string; domain: string; local: string; environment: Environment };
 };

@@ -47,6 +47,7 @@ export const REQUESTS: Record<string, unknown> = {
   updateMaskedAlias: { description: "For the newsletter", active: false },
   updateMaskedSettings: { replies_person_day: 100 },
   createMaskedDestination: { email: "anna@mailbox.example" },
+  createMaskedPattern: { pattern: "*.anna@{domain}", aliases_day: 30 },
   createMaskedContact: { email: "shop@contact.example", name: "The shop" },
   updateMaskedContact: { blocked: true },
   simulateInboundEmail: {

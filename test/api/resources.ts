@@ -136,6 +136,20 @@ async function makeMaskedDestination(owner: Owner): Promise<Names[]> {
   return [{ id: destination.id }];
 }
 
+async function makeMaskedPattern(owner: Owner): Promise<Names[]> {
+  const [destination] = await makeMaskedDestination(owner);
+  const { pattern } = await create(
+    owner,
+    `/v1/masked/destinations/${destination?.id}/patterns`,
+    await patternBody(owner),
+  );
+  return [{ ...destination, pattern_id: pattern.id }];
+}
+
+async function patternBody(owner: Owner): Promise<object> {
+  return { pattern: `*.${fresh(owner)}@${(await owner.domain()).domain}` };
+}
+
 async function makeRelay(owner: Owner): Promise<Names[]> {
   const names = await namesOfDomain(owner);
   const answer = await owner.api.ask(
@@ -223,6 +237,7 @@ export const RESOURCES: Record<string, Make> = {
   "/v1/masked/aliases/{id}": makeMaskedAlias,
   "/v1/masked/aliases/{id}/contacts/{contact_id}": makeMaskedContact,
   "/v1/masked/destinations/{id}": makeMaskedDestination,
+  "/v1/masked/destinations/{id}/patterns/{pattern_id}": makeMaskedPattern,
   "/v1/domains/{id}/dmarc/reports/{reportId}": makeDmarcReport,
   "/v1/domains/{id}/relay": makeRelay,
   "/v1/ip-pools/{id}": makePool,
@@ -270,6 +285,7 @@ export const BODIES: Record<string, Body> = {
   "POST /v1/masked/aliases/{id}/contacts": (owner) => ({ email: `${fresh(owner)}@contact.example` }),
   "PATCH /v1/masked/aliases/{id}/contacts/{contact_id}": () => ({ blocked: true }),
   "POST /v1/masked/destinations": (owner) => ({ email: `${fresh(owner)}@mailbox.example` }),
+  "POST /v1/masked/destinations/{id}/patterns": patternBody,
   "POST /v1/dmarc/reports": dmarcReport,
   "PUT /v1/domains/{id}/relay": ({ mark }) => ({ host: `${mark}.relay.example` }),
   "POST /v1/ip-pools": (owner) => ({ name: fresh(owner).toLowerCase(), ips: [{ ip: freshAddress() }] }),

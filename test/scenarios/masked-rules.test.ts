@@ -413,6 +413,7 @@ test("one person's data can be seen whole and forgotten, in the own world only",
     "contacts",
     "destination",
     "email",
+    "patterns",
     "truncated",
   ]);
   assert.equal(seen.body.destination.email, person);
@@ -442,7 +443,15 @@ test("one person's data can be seen whole and forgotten, in the own world only",
 
   const erased = await ask("DELETE", path);
   assert.deepEqual([erased.status, erased.body], [200, { contacts: 1, destinations: 1, aliases: 1 }]);
-  const empty = { email: person, destination: null, alias_ids: [], contacts: [], activity: [], truncated: false };
+  const empty = {
+    email: person,
+    destination: null,
+    alias_ids: [],
+    patterns: [],
+    contacts: [],
+    activity: [],
+    truncated: false,
+  };
   assert.deepEqual((await ask("GET", path)).body, empty);
   assert.equal((await simulate({ from: D, to: r })).said, "550 5.1.1", "the reply address leads nowhere");
   assert.equal((await ask("GET", `/v1/masked/aliases/${b.id}`)).status, 404);

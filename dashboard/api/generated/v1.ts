@@ -1500,6 +1500,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/masked/destinations/{id}/patterns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the patterns of a mailbox, newest first
+         * @description Mail to an address that a pattern takes makes an alias of the mailbox.
+         */
+        get: operations["listMaskedPatterns"];
+        put?: never;
+        /**
+         * Add a pattern: the first mail to an address that matches makes the alias
+         * @description Aliases, domain aliases and what has more fixed characters go first. Over the limits mail is deferred (450), and the mailbox gets a notice.
+         */
+        post: operations["createMaskedPattern"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/masked/destinations/{id}/patterns/{pattern_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a pattern; the aliases that it made stay
+         * @description From now on it makes none.
+         */
+        delete: operations["deleteMaskedPattern"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/masked/settings": {
         parameters: {
             query?: never;
@@ -2004,8 +2048,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_rEI",
-         *       "last_four": "RSoE",
+         *       "key_prefix": "svc_test_wlk",
+         *       "last_four": "aXAS",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2518,6 +2562,20 @@ export interface components {
         };
         /**
          * @example {
+         *       "pattern": "*.anna@shop.example",
+         *       "aliases_day": 30
+         *     }
+         */
+        CreateMaskedPatternRequest: {
+            /** @description Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain of yours */
+            pattern: string;
+            /** @description Aliases that it makes within an hour. 20 at first */
+            aliases_hour?: number | null;
+            /** @description The same for a day (UTC). 60 at first */
+            aliases_day?: number | null;
+        };
+        /**
+         * @example {
          *       "name": "Order confirmation",
          *       "slug": "order-confirmation",
          *       "subject": "Your order {{order.number}}",
@@ -2606,7 +2664,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "awDNUWRnx2Z9R20GMm9Lflppx4jK/oVqo7OpLVQy0Ts=",
+         *       "public_key": "AXUHplEqWKFS2jvTP1B2fG69NEhE7/PSAf9crkH335s=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2693,7 +2751,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=awDNUWRnx2Z9R20GMm9Lflppx4jK/oVqo7OpLVQy0Ts=",
+         *       "value": "v=DKIM1; k=ed25519; p=AXUHplEqWKFS2jvTP1B2fG69NEhE7/PSAf9crkH335s=",
          *       "selector": "postern2"
          *     }
          */
@@ -2714,7 +2772,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=awDNUWRnx2Z9R20GMm9Lflppx4jK/oVqo7OpLVQy0Ts="
+         *       "value": "v=DKIM1; k=ed25519; p=AXUHplEqWKFS2jvTP1B2fG69NEhE7/PSAf9crkH335s="
          *     }
          */
         DkimRecord: {
@@ -2743,12 +2801,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example ffbc55a8c092fff06f735f4a97ed874e@reports.postern.example
+             * @example 971c9180722b080d47aba52a549a56ef@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:ffbc55a8c092fff06f735f4a97ed874e@reports.postern.example
+             * @example mailto:971c9180722b080d47aba52a549a56ef@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3235,7 +3293,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:ffbc55a8c092fff06f735f4a97ed874e@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:971c9180722b080d47aba52a549a56ef@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -4068,6 +4126,11 @@ export interface components {
              */
             alias_ids: components["schemas"]["RecordId"][];
             /**
+             * @description The patterns of the person's mailbox
+             * @example []
+             */
+            patterns: string[];
+            /**
              * @description The contacts
              * @example []
              */
@@ -4759,8 +4822,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "5cdd77aav2@masked.postern.example",
-         *       "address": "5cdd77aav2",
+         *       "email": "d2j9ee8kbv@masked.postern.example",
+         *       "address": "d2j9ee8kbv",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -4780,6 +4843,7 @@ export interface components {
          *       "reply_report": "hidden",
          *       "tracking_pixels": "leave",
          *       "list_unsubscribe": "original",
+         *       "pattern": null,
          *       "emails_received": 0,
          *       "emails_forwarded": 0,
          *       "emails_replied": 0,
@@ -4859,6 +4923,8 @@ export interface components {
              * @enum {string}
              */
             list_unsubscribe: "original" | "disable_alias" | "block_sender";
+            /** @description The pattern that made it; null: it was created */
+            pattern: string | null;
             /** @description Mails received */
             emails_received: number;
             /** @description Mails passed on to the destinations */
@@ -4936,7 +5002,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.jkzpk7aa7htvgqwrhgfs54nhbe@masked.postern.example",
+         *       "reply_address": "r.i2hpigjbxznviwyjdnnour7w5y@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5064,6 +5130,50 @@ export interface components {
             /** @description Of an MX record; null for others */
             priority: number | null;
         };
+        /**
+         * @example {
+         *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
+         *       "destination_id": "0193a5c0-7b1e-7000-8000-000000000002",
+         *       "environment": "live",
+         *       "pattern": "*.anna@shop1.example",
+         *       "domain": "shop1.example",
+         *       "aliases_hour": 20,
+         *       "aliases_day": 30,
+         *       "aliases": 0,
+         *       "created_at": "2026-11-24T09:30:00.000Z"
+         *     }
+         */
+        MaskedPattern: {
+            id: components["schemas"]["RecordId"];
+            destination_id: components["schemas"]["RecordId"];
+            environment: components["schemas"]["Environment"];
+            /** @description Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain of yours */
+            pattern: string;
+            /** @description The domain's name */
+            domain: string;
+            /** @description Aliases that it makes within an hour. 20 at first */
+            aliases_hour: number;
+            /** @description The same for a day (UTC). 60 at first */
+            aliases_day: number;
+            /** @description How many aliases it made, without deleted ones */
+            aliases: number;
+            created_at: components["schemas"]["Timestamp"];
+        };
+        MaskedPatternAnswer: {
+            pattern: components["schemas"]["MaskedPattern"];
+        };
+        /**
+         * @example {
+         *       "patterns": [],
+         *       "total": 0,
+         *       "limit": 50,
+         *       "offset": 0
+         *     }
+         */
+        MaskedPatternList: components["schemas"]["Page"] & {
+            /** @description The patterns */
+            patterns: components["schemas"]["MaskedPattern"][];
+        };
         MaskedSettings: {
             /**
              * @description Mails an hour that one mailbox sends through all its aliases together. 40 at first
@@ -5095,6 +5205,11 @@ export interface components {
              * @example 2000
              */
             aliases_day: number;
+            /**
+             * @description Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+             * @example 1000
+             */
+            pattern_aliases: number;
             /**
              * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
              * @example quarantine
@@ -5781,7 +5896,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795532191668@shop1.example",
+         *       "recipient": "help1795718029151@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -6485,6 +6600,8 @@ export interface components {
             aliases_hour?: number;
             /** @description The same for a day (UTC). 2,000 at first */
             aliases_day?: number;
+            /** @description Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first */
+            pattern_aliases?: number;
             /**
              * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
              * @enum {string}
@@ -6788,7 +6905,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 15,
+         *       "duration_ms": 20,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -9325,6 +9442,8 @@ export interface operations {
                 deleted?: boolean;
                 /** @description Exactly this destination */
                 forward_to?: string;
+                /** @description Made by exactly this pattern */
+                pattern?: string;
                 /** @description Part of the address, the description or the display name */
                 q?: string;
             };
@@ -9791,6 +9910,91 @@ export interface operations {
                     "application/json": components["schemas"]["EraseMaskedPersonAnswer"];
                 };
             };
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    listMaskedPatterns: {
+        parameters: {
+            query?: {
+                /** @description How many rows at most: 1 to 100 */
+                limit?: components["parameters"]["LimitParameter"];
+                /** @description How many rows to skip */
+                offset?: components["parameters"]["OffsetParameter"];
+                /** @description The last id of the page before: the list goes on behind it */
+                after?: components["parameters"]["AfterParameter"];
+            };
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MaskedPatternList"];
+                };
+            };
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    createMaskedPattern: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+            };
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateMaskedPatternRequest"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    "Idempotent-Replayed": components["headers"]["Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MaskedPatternAnswer"];
+                };
+            };
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    deleteMaskedPattern: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+                /** @description The pattern's id */
+                pattern_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Deleted"];
             429: components["responses"]["RateLimited"];
             default: components["responses"]["AnyError"];
         };

@@ -1,7 +1,7 @@
 // Greylisting (RFC 6647), when the operator asks for it: a sender that is unknown is asked to come again, which
 // real servers do and much of the abuse does not. Known by client network, envelope sender and recipient, as a digest.
 import { createHash } from "node:crypto";
-import { clientKey } from "../../mail/smtp-server/client-limits.ts";
+import { clientNetwork } from "../../mail/smtp-server/client-limits.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./greylist-queries.ts";
 
@@ -19,7 +19,7 @@ export async function mayPass(
   world: GreylistWorld,
   triple: { ip: string; sender: string; recipient: string },
 ): Promise<boolean> {
-  const text = `${network(triple.ip)}\n${triple.sender.toLowerCase()}\n${triple.recipient.toLowerCase()}`;
+  const text = `${clientNetwork(triple.ip)}\n${triple.sender.toLowerCase()}\n${triple.recipient.toLowerCase()}`;
   const digest = createHash("sha256").update(text).digest();
   const now = world.clock.now();
   const [row] = await queries.touch(world.db, {
@@ -30,10 +30,4 @@ export async function mayPass(
     known_after: new Date(now - REMEMBER_MS),
   });
   return row?.passed ?? false;
-}
-
-/** Large senders retry from a neighbour: IPv4 counts as /24, IPv6 as /64. */
-function network(ip: string): string {
-  const key = clientKey(ip);
-  return /^\d+\.\d+\.\d+\.\d+$/.test(key) ? key.replace(/\.\d+$/, ".0/24") : key;
 }

@@ -1,5 +1,5 @@
 // The decision at RCPT, in session, so that nothing is accepted only to be bounced: exact alias → addresses of plugged-in
-// kinds on customers' domains (masked, reverse) → globs → catch-all → our own addresses (return path, feedback, rewritten
+// kinds on customers' domains (masked, reverse) → globs and patterns of masked aliases, by fixed characters → catch-all → our own addresses (return path, feedback, rewritten
 // senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
 import type { AliasMatch, FindAlias } from "../../aliases/aliases.ts";
 import { domainOfReturnPath, findDomain, receivesMail } from "../../domains/domains.ts";
@@ -7,7 +7,7 @@ import type { ReceivingDomain } from "../../domains/types.ts";
 import type { Path } from "../../mail/smtp-server/command.ts";
 import { readSrs } from "../../mail/srs.ts";
 import type { World } from "../../platform/world.ts";
-import type { RcptDecider, RcptDecision, RcptQuestion, Refused, Route } from "../types.ts";
+import type { RcptDecider, RcptDecision, RcptQuestion, Refused, Route, WideDecider } from "../types.ts";
 import { isOurHost, operatorDecider, tokenDecider, UNKNOWN } from "./own-addresses.ts";
 
 export type PolicyWorld = Pick<World, "db" | "clock" | "config" | "seal">;
@@ -19,6 +19,9 @@ export type PolicyPorts = {
   hasDomains?(): Promise<boolean>;
   /** Addresses that are exact, wherever they are; asked before globs and catch-alls. */
   exact: readonly RcptDecider[];
+  /** Asked beside globs, before a catch-all; `environment`: whose it asks for, live without it. */
+  wide?: WideDecider;
+  environment?: "live" | "test";
   /** Addresses on our own hosts. */
   own: readonly RcptDecider[];
 };
@@ -66,6 +69,10 @@ async function askCustomer(
   if (receiver && match && !match.alias.is_glob) return fromAlias(receiver, match);
   const exact = await askInTurn(ports.exact, question);
   if (exact || !receiver) return exact;
+  const fixed = match ? match.alias.local_part.replace(/[*?]/g, "").length : null;
+  const { environment = "live" } = ports;
+  const patterned = await ports.wide?.(question, { receiver, environment, fixed });
+  if (patterned) return patterned;
   const wide = match
     ? fromAlias(receiver, match)
     : receiver.catch_all_enabled

@@ -17,7 +17,7 @@ import { createJudge, type Judge, type JudgeWorld, type Suspected } from "./spam
 const SESSION_MS = 6_000;
 const LISTED_SCORE = 100;
 /** Whose recipients are people: reports and bounces are read by machines that look at something else. */
-const JUDGED: readonly Kind[] = ["alias", "catch_all", "masked", "reverse"];
+const JUDGED: readonly Kind[] = ["alias", "catch_all", "masked", "pattern", "reverse"];
 
 export type SpamFilter = {
   /** In session. */

@@ -68,6 +68,12 @@ export function clientKey(ip: string): string {
   return `${Buffer.from(address.toByteArray().slice(0, 8)).toString("hex")}::/64`;
 }
 
+/** What counts as one sender: large ones come again from a neighbour. IPv4 /24, IPv6 /64. */
+export function clientNetwork(ip: string): string {
+  const key = clientKey(ip);
+  return /^\d+\.\d+\.\d+\.\d+$/.test(key) ? key.replace(/\.\d+$/, ".0/24") : key;
+}
+
 function forgetIdle(clients: Map<string, ClientCount>, nowMs: number): void {
   for (const [key, client] of clients) {
     if (client.open <= 0 && nowMs - client.windowAt >= WINDOW_MS) clients.delete(key);

@@ -32,21 +32,15 @@ import {
 } from "../types.ts";
 import { addressDigest, destinationDigest, newLocalPart, REPLY_LOCAL, tryOpenText } from "./addresses.ts";
 import { ensureDestinations, refuseOwnAddress, sendConfirmations, tooSoon } from "./destinations.ts";
+import { isReservedLocal } from "./reserved.ts";
 
 export const FORWARD_TO_MAX = 10;
 export const RESTORE_WITHIN_MS = 30 * 86_400_000;
-const ALIASES_MAX = 100_000;
+export const ALIASES_MAX = 100_000;
 const METADATA_BYTES_MAX = 2_048;
 const TRIES_MAX = 5;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** RFC 2142 and what people take for the voice of a service. */
-const RESERVED = new Set(
-  "abuse admin administrator bounce bounces hostmaster info mailer-daemon no-reply noreply postmaster root security support webmaster".split(
-    " ",
-  ),
-);
-
 type AliasWorld = ConfirmationWorld;
 
 export type AliasPorts = MaskedPorts & {
@@ -76,7 +70,7 @@ export type CreateAlias = Partial<AliasSettings> & {
   format?: Format;
 };
 
-type Home = { id: string | null; domain: string };
+export type Home = { id: string | null; domain: string };
 
 /**
  * Creates an alias and asks new destinations for their consent. 409 for an address that is or was somebody's; 403 for a
@@ -94,7 +88,7 @@ export async function createAlias(
   const home = await findHome(world, who, request.domain_id);
   const given = request.local_part === undefined ? null : readLocalPart(request.local_part, home);
   if (given !== null) await refuseDomainAlias(ports, who, home, given);
-  const settings = await readSettings(world, home, { ...DEFAULTS, ...request });
+  const settings = await readSettings(world, home, { ...ALIAS_DEFAULTS, ...request });
   await refuseTooMany(world, who);
   const id = world.random.uuid();
   const created_at = new Date(world.clock.now());
@@ -105,7 +99,16 @@ export async function createAlias(
       }
       const local_part = await takeLocalPart(world, tx, { who, home, id, given, format: request.format ?? "random" });
       const { forward_to, description, ...rest } = settings;
-      const row = { ...rest, id, ...who, domain_id: home.id, domain: home.domain, local_part, created_at };
+      const row = {
+        ...rest,
+        id,
+        ...who,
+        pattern: null,
+        domain_id: home.id,
+        domain: home.domain,
+        local_part,
+        created_at,
+      };
       await queries.insertAlias(tx, who.org_id, { ...row, masked_description: description });
       const asked = await ensureDestinations(world, tx, who, forward_to);
       await queries.setAliasDestinations(
@@ -133,7 +136,7 @@ async function refuseTooMany(world: AliasWorld, { org_id, environment }: Who): P
   throw tooSoon(message, over, limit, spanMs - (world.clock.now() % spanMs));
 }
 
-const DEFAULTS: Omit<AliasSettings, "forward_to"> = {
+export const ALIAS_DEFAULTS: Omit<AliasSettings, "forward_to"> = {
   description: null,
   display_name: null,
   metadata: {},
@@ -149,20 +152,24 @@ const DEFAULTS: Omit<AliasSettings, "forward_to"> = {
 };
 
 /** The service's masked domain, or a verified domain of the organization that receives and signs. */
-async function findHome(world: AliasWorld, { org_id }: Who, idOrName: string | undefined): Promise<Home> {
+async function findHome(world: AliasWorld, who: Who, idOrName: string | undefined): Promise<Home> {
   if (idOrName === undefined || idOrName === world.config.masked_domain) {
     return { id: null, domain: world.config.masked_domain };
   }
+  return findOwnHome(world, who, idOrName, "domain_id");
+}
+
+/** A verified domain of the organization that receives and signs; errors name `field`. */
+export async function findOwnHome(
+  world: Pick<World, "db">,
+  { org_id }: Pick<Who, "org_id">,
+  idOrName: string,
+  field: string,
+): Promise<{ id: string; domain: string }> {
   const row = await world.db.asOrg(org_id, (tx) => findDomain(tx, org_id, idOrName));
-  if (!row) {
-    throw new Refusal("not_found", "the 'domain_id' field names no domain of this organization", {
-      field: "domain_id",
-    });
-  }
+  if (!row) throw new Refusal("not_found", `the '${field}' field names no domain of this organization`, { field });
   const refuse = (why: string) =>
-    new Refusal("domain_not_ready", `the domain ${row.domain} cannot carry masked addresses: ${why}`, {
-      field: "domain_id",
-    });
+    new Refusal("domain_not_ready", `the domain ${row.domain} cannot carry masked addresses: ${why}`, { field });
   if (row.type === "outbound") throw refuse("set its type to both, so that it receives mail");
   if (!row.active) throw refuse("it is switched off (active is false)");
   if (row.status !== "verified" && row.status !== "degraded") throw refuse("it is not verified");
@@ -178,7 +185,7 @@ function readLocalPart(given: string, home: Home): string {
   if (!parsed.ok) throw refuse(`cannot stand before the @ of an address (${parsed.reason})`);
   if (!/^[a-z0-9][a-z0-9._-]*$/.test(local)) throw refuse("may hold letters, digits, dots, hyphens and underscores");
   if (REPLY_LOCAL.test(local) || local.startsWith("r.")) throw refuse("may not begin with 'r.', as reply addresses do");
-  if (home.id === null && RESERVED.has(local)) throw refuse("is a name that the service keeps for itself");
+  if (home.id === null && isReservedLocal(local)) throw refuse("is a name that the service keeps for itself");
   return local;
 }
 
@@ -285,7 +292,7 @@ async function show(world: Pick<World, "seal">, tx: Tx, orgId: string, rows: Ali
   }));
 }
 
-export type AliasQuery = Pick<queries.AliasFilter, "domain_id" | "active" | "q" | "deleted"> & {
+export type AliasQuery = Pick<queries.AliasFilter, "domain_id" | "active" | "q" | "deleted" | "pattern"> & {
   forward_to?: string | undefined;
 };
 

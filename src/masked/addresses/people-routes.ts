@@ -360,6 +360,7 @@ function mountPerson(api: Api, world: World): void {
             email: Type.String(),
             destination: Nullable(Destination),
             alias_ids: Type.Array(Id, { description: "The aliases that forward to the person, deleted ones too" }),
+            patterns: Type.Array(Type.String(), { description: "The patterns of the person's mailbox" }),
             contacts: Type.Array(Contact),
             activity: Type.Array(Entry),
             truncated: Type.Boolean({ description: "There is more: 1,000 contacts and 1,000 entries are shown" }),

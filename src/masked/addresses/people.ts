@@ -6,6 +6,8 @@ import { withPartitions } from "../../platform/database/partitions.ts";
 import { invalid } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { recordConfig, showActivity } from "../activity.ts";
+import { textOf } from "../patterns/find-patterns.ts";
+import { listPatternsOf } from "../patterns/pattern-queries.ts";
 import * as peopleQueries from "../people-queries.ts";
 import * as queries from "../queries.ts";
 import type { ActivityRecord, AliasRow, ContactRecord, DestinationRecord, Who } from "../types.ts";
@@ -23,6 +25,7 @@ export type PersonExport = {
   email: string;
   destination: DestinationRecord | null;
   alias_ids: string[];
+  patterns: string[];
   contacts: ContactRecord[];
   activity: ActivityRecord[];
   truncated: boolean;
@@ -33,13 +36,15 @@ export async function exportPerson(world: PeopleWorld, who: Who, email: string):
   const address = readAddress(email);
   const found = await world.db.asOrg(who.org_id, async (tx) => {
     const person = await find(world, tx, who, address);
-    const aliases = person.destination ? await findAliasIds(tx, who, person.destination.id) : [];
+    const mailbox = person.destination?.id ?? null;
+    const aliases = mailbox === null ? [] : await findAliasIds(tx, who, mailbox);
+    const patterns = mailbox === null ? [] : await listPatternsOf(tx, who.org_id, mailbox);
     const about = {
       contact_ids: person.contacts.map(({ id }) => id),
-      destination_id: person.destination?.id ?? null,
+      destination_id: mailbox,
       limit: ACTIVITY_MAX,
     };
-    return { ...person, aliases, activity: await peopleQueries.listActivityOf(tx, who.org_id, about) };
+    return { ...person, aliases, patterns, activity: await peopleQueries.listActivityOf(tx, who.org_id, about) };
   });
   const { aliases, destination, activity } = found;
   const isCut = found.contacts.length === CONTACTS_MAX || activity.length === ACTIVITY_MAX;
@@ -47,6 +52,7 @@ export async function exportPerson(world: PeopleWorld, who: Who, email: string):
     email: address,
     destination: destination && (await getDestination(world, who, destination.id)),
     alias_ids: aliases.map(({ id }) => id),
+    patterns: found.patterns.map(textOf),
     contacts: found.contacts.map(({ domain, ...row }) => showContact(world, { org_id: who.org_id, domain }, row)),
     activity: activity.map((row) => showActivity(world, who.org_id, row)),
     truncated: isCut,

@@ -3,7 +3,6 @@
 
 import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Path } from "../../mail/smtp-server/command.ts";
-import { NO_SUCH_MAILBOX } from "../../mail/smtp-server/reply.ts";
 import { OUT_OF_MEMORY } from "../../parsing/parse-pool.ts";
 import type { World } from "../../platform/world.ts";
 import { addressDigest, contactDigest, REPLY_LOCAL, untagged } from "../addresses/addresses.ts";
@@ -15,14 +14,16 @@ import {
   type FindContact,
   type FindContext,
 } from "../lookups.ts";
+import { type FindPattern, patternFinder } from "../patterns/find-patterns.ts";
 import { countNewContacts, findContacts } from "../people-queries.ts";
 import { type FoundAddress, moveToDomain } from "../queries.ts";
 import { isSameMailbox } from "../rewrite/spellings.ts";
 import { maskedSettings } from "../settings.ts";
 import { findTrace } from "../settle/trace-queries.ts";
-import type { MaskedRoute } from "../types.ts";
+import type { MaskedRoute, PatternRoute } from "../types.ts";
 import { type AliasRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
 import { isAnswer, isFromContact } from "./answers.ts";
+import { LATER, OWN_MAIL, POLICY, type Refused, refuse, UNCONFIRMED, UNKNOWN, UNREACHABLE } from "./answers-of-smtp.ts";
 import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
 import { type Examined, readParts } from "./parts.ts";
 import { policyFor } from "./policy.ts";
@@ -33,8 +34,6 @@ import { type IsWithin, takeReply, windowCounter } from "./windows.ts";
 
 export type ArrivalWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config">;
 
-export type Refused = { kind: "refuse"; code: number; enhanced: string; text: string };
-
 export type ArrivalPorts = {
   /** The domain that receives under this name, of whichever organization. */
   findReceiver(domain: string): Promise<{ id: string; org_id: string } | undefined>;
@@ -44,22 +43,11 @@ export const REPLY_RECIPIENTS_MAX = 10;
 const NEW_CONTACTS_DAY_MAX = 200;
 const DAY_MS = 86_400_000;
 
-const refuse = (code: number, enhanced: string, text: string): Refused => ({ kind: "refuse", code, enhanced, text });
-const UNKNOWN: Refused = { kind: "refuse", ...NO_SUCH_MAILBOX };
-const UNCONFIRMED = refuse(450, "4.2.1", "the owner of this address has not confirmed its mailbox yet; try later");
-const UNREACHABLE = refuse(450, "4.2.1", "the mailbox behind this address cannot be reached; try later");
-const LATER = refuse(450, "4.7.1", "too much mail for this address; try later");
 const STRANGERS = refuse(450, "4.7.1", "too many new correspondents of this address today; try later");
 const CROWD = refuse(550, "5.5.3", `a reply has at most ${REPLY_RECIPIENTS_MAX} recipients`);
 const NO_ANSWER = refuse(451, "4.4.3", "the sender could not be looked up; try later");
 const UNREAD = refuse(451, "4.3.0", "the message could not be read; try later");
 const TOO_MUCH = refuse(554, "5.6.0", "the message is too large or has too many parts within parts to be read");
-const OWN_MAIL = refuse(
-  550,
-  "5.4.6",
-  "you write from the mailbox that this address forwards to: nothing would be forwarded",
-);
-const POLICY = refuse(550, "5.7.1", "the author's domain asks to refuse this (DMARC)");
 const FOREIGN = refuse(550, "5.7.1", "this address takes answers of the message's recipient only");
 
 /** Decides about aliases and reverse addresses; null for every other address. Header fields never route. */
@@ -153,11 +141,13 @@ export function maskedCheck(world: ArrivalWorld) {
   const findContact = contactFinder(world);
   const isWithin = windowCounter(world);
   const note = refusalNoter(world);
+  const findPattern = patternFinder(world);
   return async (incoming: Arriving, examination: Examined): Promise<Refused | null> => {
     const answers: (Refused | null)[] = [];
-    const about = { incoming, examination, counted: new Set<string>(), find, findContact, isWithin, note };
+    const about = { incoming, examination, counted: new Set<string>(), find, findContact, findPattern, isWithin, note };
     for (const { route } of incoming.recipients) {
       if (route.kind === "return_path") answers.push(await checkAnswer(world, about, route));
+      else if (isUnmade(route)) answers.push(await checkUnmade(world, about, route));
       else if (!isMasked(route)) answers.push(null);
       else answers.push(await checkOne(world, { ...about, route }));
     }
@@ -170,6 +160,10 @@ function isMasked(route: { kind: string }): route is MaskedRoute {
   return route.kind === "masked" || route.kind === "reverse";
 }
 
+function isUnmade(route: { kind: string }): route is PatternRoute {
+  return route.kind === "pattern";
+}
+
 /** `counted`: the aliases whose windows this message was counted in. */
 type About = {
   incoming: Arriving;
@@ -177,6 +171,7 @@ type About = {
   counted: Set<string>;
   find: FindContext;
   findContact: FindContact;
+  findPattern: FindPattern;
   isWithin: IsWithin;
   note: NoteRefusal;
 };
@@ -189,6 +184,22 @@ async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused 
   const context = await checked.find(org_id, detail.alias_id);
   if (!context) return UNKNOWN;
   return route.kind === "reverse" ? checkReply(world, checked, context) : checkForward(world, checked, context);
+}
+
+/** Mail to an address that a pattern takes, before there is an alias: whom it is from, as for an alias. Limits: make-aliases.ts. */
+async function checkUnmade(
+  world: ArrivalWorld,
+  { incoming, examination, findPattern }: About,
+  { org_id, detail }: PatternRoute,
+): Promise<Refused | null> {
+  const verdicts = await examination.verdicts();
+  if ((await policyFor(world, org_id, verdicts)) === "reject") return POLICY;
+  const pattern = await findPattern({ org_id, ...detail });
+  if (pattern === null) return UNKNOWN;
+  const parsed = await readParts(examination);
+  return isProvenOwn([pattern.destination], { parsed, envelope_from: incoming.envelope.from }, verdicts)
+    ? OWN_MAIL
+    : null;
 }
 
 /** Mail to a return path: what its contact's machine answers to a reply is mail to the alias, with the same limits. */

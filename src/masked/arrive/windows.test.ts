@@ -33,7 +33,7 @@ test("of many mails at once, in two processes, exactly as many pass as a minute 
 
 const LIMITS = {
   ...{ replies_person_hour: 30, replies_person_day: 50, replies_hour: 70, replies_day: 100 },
-  ...{ aliases_hour: 3, aliases_day: 4 },
+  ...{ aliases_hour: 3, pattern_aliases: 1, aliases_day: 4 },
 };
 
 test("replies are counted by the hour, apart from what is forwarded", async () => {

@@ -24,6 +24,10 @@ const WINDOWS = {
   refusal_hour: { span_ms: HOUR_MS, max: 60 },
   linked_contact_day: { span_ms: 24 * HOUR_MS, max: 200 },
   quarantine_notice_day: { span_ms: 24 * HOUR_MS, max: 5 },
+  ...settable("pattern_alias"),
+  pattern_client_hour: { span_ms: HOUR_MS, max: 10 },
+  pattern_refused_hour: { span_ms: HOUR_MS, max: 0 },
+  pattern_notice_day: { span_ms: 24 * HOUR_MS, max: 1 },
   ...settable("person_reply", "org_reply", "new_alias"),
 };
 const AT_ONCE_MAX = 200;
@@ -48,6 +52,17 @@ export function windowCounter({ db, clock }: Pick<World, "db" | "clock">): IsWit
     const used = await count({ org_id, alias_id: id, kind, starts_at });
     return (used as number) <= (most ?? max);
   };
+}
+
+/** Was anything counted in the window of that kind by now? Counts nothing. */
+export async function isBegun(
+  { db, clock }: Pick<World, "db" | "clock">,
+  { org_id, id }: Owner,
+  kind: keyof typeof WINDOWS,
+): Promise<boolean> {
+  const { span_ms } = WINDOWS[kind];
+  const starts_at = new Date(Math.floor(clock.now() / span_ms) * span_ms);
+  return (await queries.readWindow(db, { org_id, alias_id: id, kind, starts_at })) > 0;
 }
 
 /** Each one's own place in its window. */

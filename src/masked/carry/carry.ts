@@ -79,11 +79,14 @@ export async function loadContext(find: FindContext, mail: ArrivedMail): Promise
 
 export type Outgoing = { id: string; message_id: string; from: string; recipient: string; mime: Buffer };
 
+/** In whose name mail leaves. */
+export type Sender = Pick<AliasRow, "org_id" | "domain" | "domain_id" | "environment">;
+
 /** The row of the queue for a finished message. */
 export async function toRaw(
   world: CarryWorld,
   ports: CarryPorts,
-  { alias, environment }: { alias: AliasRow; environment: "live" | "test" },
+  { alias, environment }: { alias: Sender; environment: "live" | "test" },
   outgoing: Outgoing,
 ): Promise<RawMessage> {
   const { id, message_id, from, recipient, mime } = outgoing;

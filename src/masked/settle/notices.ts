@@ -67,7 +67,7 @@ export type Mail = Pick<NoticeOrder, "to" | "environment" | "about_id"> &
 export async function toOwner(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
-  alias: AliasRow,
+  alias: carry.Sender,
   { to, environment, about_id, subject, paragraphs, failure }: Mail,
 ): Promise<RawMessage> {
   const id = world.random.uuid();

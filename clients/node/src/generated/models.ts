@@ -369,6 +369,15 @@ export type CreateMaskedDestinationRequest = {
   email: string;
 };
 
+export type CreateMaskedPatternRequest = {
+  /** Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain of yours */
+  pattern: string;
+  /** Aliases that it makes within an hour. 20 at first */
+  aliases_hour?: number | null;
+  /** The same for a day (UTC). 60 at first */
+  aliases_day?: number | null;
+};
+
 export type CreateTemplateRequest = {
   /** The name */
   name: string;
@@ -1394,6 +1403,8 @@ export type ExportMaskedPersonAnswer = {
   destination: MaskedDestination | null;
   /** The aliases that forward to the person, deleted ones too */
   alias_ids: RecordId[];
+  /** The patterns of the person's mailbox */
+  patterns: string[];
   /** The contacts */
   contacts: MaskedContact[];
   /** What happened, newest first */
@@ -1894,6 +1905,8 @@ export type MaskedAlias = {
   tracking_pixels: "leave" | "cut" | (string & {});
   /** What unsubscribing in a forward does */
   list_unsubscribe: "original" | "disable_alias" | "block_sender" | (string & {});
+  /** The pattern that made it; null: it was created */
+  pattern: string | null;
   /** Mails received */
   emails_received: number;
   /** Mails passed on to the destinations */
@@ -2003,6 +2016,23 @@ export type MaskedDomainRecord = {
   priority: number | null;
 };
 
+export type MaskedPattern = {
+  id: RecordId;
+  destination_id: RecordId;
+  environment: Environment;
+  /** Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain of yours */
+  pattern: string;
+  /** The domain's name */
+  domain: string;
+  /** Aliases that it makes within an hour. 20 at first */
+  aliases_hour: number;
+  /** The same for a day (UTC). 60 at first */
+  aliases_day: number;
+  /** How many aliases it made, without deleted ones */
+  aliases: number;
+  created_at: Timestamp;
+};
+
 export type MaskedSettings = {
   /** Mails an hour that one mailbox sends through all its aliases together. 40 at first */
   replies_person_hour: number;
@@ -2016,6 +2046,8 @@ export type MaskedSettings = {
   aliases_hour: number;
   /** The same for a day (UTC). 2,000 at first */
   aliases_day: number;
+  /** Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first */
+  pattern_aliases: number;
   /**
    * Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released.
    * warn: it is forwarded, and its From name says so
@@ -2815,6 +2847,8 @@ export type UpdateMaskedSettingsRequest = {
   aliases_hour?: number;
   /** The same for a day (UTC). 2,000 at first */
   aliases_day?: number;
+  /** Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first */
+  pattern_aliases?: number;
   /**
    * Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released.
    * warn: it is forwarded, and its From name says so

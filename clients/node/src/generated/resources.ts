@@ -21,6 +21,7 @@ import type {
   CreateMaskedAliasRequest,
   CreateMaskedContactRequest,
   CreateMaskedDestinationRequest,
+  CreateMaskedPatternRequest,
   CreateTemplateRequest,
   CreateWebhookAnswer,
   CreateWebhookRequest,
@@ -59,6 +60,7 @@ import type {
   MaskedCheck,
   MaskedContact,
   MaskedDestination,
+  MaskedPattern,
   MaskedSettings,
   Me,
   PauseWarmingRequest,
@@ -346,6 +348,8 @@ export type ListMaskedAliasesQuery = {
   deleted?: boolean;
   /** Exactly this destination */
   forward_to?: string;
+  /** Made by exactly this pattern */
+  pattern?: string;
   /** Part of the address, the description or the display name */
   q?: string;
 };
@@ -374,6 +378,15 @@ export type ListMaskedDestinationsQuery = {
   status?: "pending" | "verified" | "suspended" | (string & {});
   /** Exactly this address */
   email?: string;
+};
+
+export type ListMaskedPatternsQuery = {
+  /** How many rows at most: 1 to 100 */
+  limit?: number;
+  /** How many rows to skip */
+  offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
 };
 
 export type EraseMaskedPersonQuery = {
@@ -925,8 +938,16 @@ export type Resources = {
        * add it again then.
        */
       create(input: CreateMaskedDestinationRequest, options?: RequestOptions): Promise<MaskedDestination>;
+      /**
+       * Add a pattern: the first mail to an address that matches makes the alias. Aliases, domain aliases and
+       * what has more fixed characters go first. Over the limits mail is deferred (450), and the mailbox gets a
+       * notice.
+       */
+      createPattern(id: string, input: CreateMaskedPatternRequest, options?: RequestOptions): Promise<MaskedPattern>;
       /** Remove a destination from all aliases and forget it. 409 while it is the only mailbox of an alias. */
       delete(id: string, options?: RequestOptions): Promise<Deleted>;
+      /** Remove a pattern; the aliases that it made stay. From now on it makes none. */
+      deletePattern(id: string, patternId: string, options?: RequestOptions): Promise<Deleted>;
       /** Get a destination. One mailbox and whether its owner has confirmed. */
       get(id: string, options?: RequestOptions): Promise<MaskedDestination>;
       /**
@@ -934,6 +955,11 @@ export type Resources = {
        * have confirmed.
        */
       list(query?: ListMaskedDestinationsQuery, options?: RequestOptions): PagePromise<MaskedDestination>;
+      /**
+       * List the patterns of a mailbox, newest first. Mail to an address that a pattern takes makes an alias of
+       * the mailbox.
+       */
+      listPatterns(id: string, query?: ListMaskedPatternsQuery, options?: RequestOptions): PagePromise<MaskedPattern>;
       /**
        * Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at most.
        * 409 for a mailbox that has confirmed already; 429 when it was asked too often.
@@ -1350,12 +1376,18 @@ export function bindResources(transport: Transport): Resources {
       destinations: {
         create: (input, options) =>
           inside(transport.request({ method: "POST", path: "/v1/masked/destinations", body: { json: input }, answer: "json", idempotent: true }, options), "destination"),
+        createPattern: (id, input, options) =>
+          inside(transport.request({ method: "POST", path: `/v1/masked/destinations/${segment(id)}/patterns`, body: { json: input }, answer: "json", idempotent: true }, options), "pattern"),
         delete: (id, options) =>
           transport.request({ method: "DELETE", path: `/v1/masked/destinations/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
+        deletePattern: (id, patternId, options) =>
+          transport.request({ method: "DELETE", path: `/v1/masked/destinations/${segment(id)}/patterns/${segment(patternId)}`, answer: "json", idempotent: false }, options) as Promise<never>,
         get: (id, options) =>
           inside(transport.request({ method: "GET", path: `/v1/masked/destinations/${segment(id)}`, answer: "json", idempotent: false }, options), "destination"),
         list: (query, options) =>
           listPages((page) => transport.request({ method: "GET", path: "/v1/masked/destinations", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "destinations", cursor: true }, query),
+        listPatterns: (id, query, options) =>
+          listPages((page) => transport.request({ method: "GET", path: `/v1/masked/destinations/${segment(id)}/patterns`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "patterns", cursor: true }, query),
         resend: (id, options) =>
           inside(transport.request({ method: "POST", path: `/v1/masked/destinations/${segment(id)}/resend`, answer: "json", idempotent: false }, options), "destination"),
       },

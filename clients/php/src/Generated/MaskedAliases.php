@@ -154,6 +154,8 @@ final class MaskedAliases
      *     deleted?: bool,
      *     // Exactly this destination
      *     forward_to?: string,
+     *     // Made by exactly this pattern
+     *     pattern?: string,
      *     // Part of the address, the description or the display name
      *     q?: string,
      * } $query

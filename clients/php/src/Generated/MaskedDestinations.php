@@ -35,6 +35,29 @@ final class MaskedDestinations
     }
 
     /**
+     * Add a pattern: the first mail to an address that matches makes the alias. Aliases, domain aliases
+     * and what has more fixed characters go first. Over the limits mail is deferred (450), and the mailbox
+     * gets a notice.
+     *
+     * @param array{
+     *     // Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain
+     *     // of yours
+     *     pattern: string,
+     *     // Aliases that it makes within an hour. 20 at first
+     *     aliases_hour?: int|null,
+     *     // The same for a day (UTC). 60 at first
+     *     aliases_day?: int|null,
+     * } $input
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function createPattern(string $id, array $input, array $options = []): Record
+    {
+        $answer = $this->transport->request('POST', '/v1/masked/destinations/' . Transport::segment($id) . '/patterns', ['json' => $input, 'idempotent' => true], $options);
+
+        return $answer->inside('pattern');
+    }
+
+    /**
      * Remove a destination from all aliases and forget it. 409 while it is the only mailbox of an alias.
      *
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
@@ -42,6 +65,16 @@ final class MaskedDestinations
     public function delete(string $id, array $options = []): Record
     {
         return $this->transport->request('DELETE', '/v1/masked/destinations/' . Transport::segment($id), [], $options);
+    }
+
+    /**
+     * Remove a pattern; the aliases that it made stay. From now on it makes none.
+     *
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function deletePattern(string $id, string $patternId, array $options = []): Record
+    {
+        return $this->transport->request('DELETE', '/v1/masked/destinations/' . Transport::segment($id) . '/patterns/' . Transport::segment($patternId), [], $options);
     }
 
     /**
@@ -81,6 +114,30 @@ final class MaskedDestinations
             true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/masked/destinations', ['query' => $page], $options),
+        );
+    }
+
+    /**
+     * List the patterns of a mailbox, newest first. Mail to an address that a pattern takes makes an alias
+     * of the mailbox.
+     *
+     * @param array{
+     *     // How many rows at most: 1 to 100
+     *     limit?: int,
+     *     // How many rows to skip
+     *     offset?: int,
+     *     // The last id of the page before: the list goes on behind it
+     *     after?: array<string, mixed>,
+     * } $query
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function listPatterns(string $id, array $query = [], array $options = []): Page
+    {
+        return new Page(
+            'patterns',
+            true,
+            $query,
+            fn (array $page): Record => $this->transport->request('GET', '/v1/masked/destinations/' . Transport::segment($id) . '/patterns', ['query' => $page], $options),
         );
     }
 

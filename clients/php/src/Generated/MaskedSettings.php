@@ -43,6 +43,8 @@ final class MaskedSettings
      *     aliases_hour?: int,
      *     // The same for a day (UTC). 2,000 at first
      *     aliases_day?: int,
+     *     // Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+     *     pattern_aliases?: int,
      *     // Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
      *     // released. warn: it is forwarded, and its From name says so
      *     forged_mail?: string,

@@ -574,12 +574,12 @@ class AsyncMaskedAliases:
         answer: m.MaskedAlias = inside(await self._transport.request(Call("GET", f"/v1/masked/aliases/{segment(id)}"), options), "alias")
         return answer
 
-    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, domain_id: Optional[m.RecordId] = None, active: Optional[bool] = None, deleted: Optional[bool] = None, forward_to: Optional[str] = None, q: Optional[str] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.MaskedAlias]:
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, domain_id: Optional[m.RecordId] = None, active: Optional[bool] = None, deleted: Optional[bool] = None, forward_to: Optional[str] = None, pattern: Optional[str] = None, q: Optional[str] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.MaskedAlias]:
         """List masked aliases, newest first. Deleted ones only with `deleted=true`."""
         return AsyncPageCall(
             lambda page: self._transport.request(Call("GET", "/v1/masked/aliases", page), options),
             Listing("aliases", True),
-            {"limit": limit, "offset": offset, "after": after, "domain_id": domain_id, "active": active, "deleted": deleted, "forward_to": forward_to, "q": q},
+            {"limit": limit, "offset": offset, "after": after, "domain_id": domain_id, "active": active, "deleted": deleted, "forward_to": forward_to, "pattern": pattern, "q": q},
         )
 
     async def restore(self, id: str, *, options: Optional[RequestOptions] = None) -> m.MaskedAlias:
@@ -637,10 +637,22 @@ class AsyncMaskedDestinations:
         answer: m.MaskedDestination = inside(await self._transport.request(Call("POST", "/v1/masked/destinations", json=input, has_json=True, idempotent=True), options), "destination")
         return answer
 
+    async def create_pattern(self, id: str, input: m.CreateMaskedPatternRequest, *, options: Optional[RequestOptions] = None) -> m.MaskedPattern:
+        """Add a pattern: the first mail to an address that matches makes the alias. Aliases, domain
+        aliases and what has more fixed characters go first. Over the limits mail is deferred (450),
+        and the mailbox gets a notice."""
+        answer: m.MaskedPattern = inside(await self._transport.request(Call("POST", f"/v1/masked/destinations/{segment(id)}/patterns", json=input, has_json=True, idempotent=True), options), "pattern")
+        return answer
+
     async def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
         """Remove a destination from all aliases and forget it. 409 while it is the only mailbox of an
         alias."""
         answer: m.Deleted = await self._transport.request(Call("DELETE", f"/v1/masked/destinations/{segment(id)}"), options)
+        return answer
+
+    async def delete_pattern(self, id: str, pattern_id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
+        """Remove a pattern; the aliases that it made stay. From now on it makes none."""
+        answer: m.Deleted = await self._transport.request(Call("DELETE", f"/v1/masked/destinations/{segment(id)}/patterns/{segment(pattern_id)}"), options)
         return answer
 
     async def get(self, id: str, *, options: Optional[RequestOptions] = None) -> m.MaskedDestination:
@@ -655,6 +667,15 @@ class AsyncMaskedDestinations:
             lambda page: self._transport.request(Call("GET", "/v1/masked/destinations", page), options),
             Listing("destinations", True),
             {"limit": limit, "offset": offset, "after": after, "status": status, "email": email},
+        )
+
+    def list_patterns(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.MaskedPattern]:
+        """List the patterns of a mailbox, newest first. Mail to an address that a pattern takes makes
+        an alias of the mailbox."""
+        return AsyncPageCall(
+            lambda page: self._transport.request(Call("GET", f"/v1/masked/destinations/{segment(id)}/patterns", page), options),
+            Listing("patterns", True),
+            {"limit": limit, "offset": offset, "after": after},
         )
 
     async def resend(self, id: str, *, options: Optional[RequestOptions] = None) -> m.MaskedDestination:

@@ -517,6 +517,23 @@ class CreateMaskedDestinationRequest(_CreateMaskedDestinationRequestRequired, _C
     """A record."""
 
 
+_CreateMaskedPatternRequestRequired = TypedDict("_CreateMaskedPatternRequestRequired", {
+    # Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain
+    # of yours
+    "pattern": "str",
+})
+_CreateMaskedPatternRequestOptional = TypedDict("_CreateMaskedPatternRequestOptional", {
+    # Aliases that it makes within an hour. 20 at first
+    "aliases_hour": "Optional[int]",
+    # The same for a day (UTC). 60 at first
+    "aliases_day": "Optional[int]",
+}, total=False)
+
+
+class CreateMaskedPatternRequest(_CreateMaskedPatternRequestRequired, _CreateMaskedPatternRequestOptional):
+    """A record."""
+
+
 _CreateTemplateRequestRequired = TypedDict("_CreateTemplateRequestRequired", {
     # The name
     "name": "str",
@@ -1854,6 +1871,8 @@ _ExportMaskedPersonAnswerRequired = TypedDict("_ExportMaskedPersonAnswerRequired
     "destination": "Optional[MaskedDestination]",
     # The aliases that forward to the person, deleted ones too
     "alias_ids": "List[RecordId]",
+    # The patterns of the person's mailbox
+    "patterns": "List[str]",
     # The contacts
     "contacts": "List[MaskedContact]",
     # What happened, newest first
@@ -2528,6 +2547,8 @@ _MaskedAliasRequired = TypedDict("_MaskedAliasRequired", {
     "tracking_pixels": "Union[Literal['leave', 'cut'], str]",
     # What unsubscribing in a forward does
     "list_unsubscribe": "Union[Literal['original', 'disable_alias', 'block_sender'], str]",
+    # The pattern that made it; null: it was created
+    "pattern": "Optional[str]",
     # Mails received
     "emails_received": "int",
     # Mails passed on to the destinations
@@ -2685,6 +2706,31 @@ class MaskedDomainRecord(_MaskedDomainRecordRequired, _MaskedDomainRecordOptiona
     """A record."""
 
 
+_MaskedPatternRequired = TypedDict("_MaskedPatternRequired", {
+    "id": "RecordId",
+    "destination_id": "RecordId",
+    "environment": "Environment",
+    # Of the form `*.lena@own.example`, `lena-*@own.example` or `*@own.example`, at a verified domain
+    # of yours
+    "pattern": "str",
+    # The domain's name
+    "domain": "str",
+    # Aliases that it makes within an hour. 20 at first
+    "aliases_hour": "int",
+    # The same for a day (UTC). 60 at first
+    "aliases_day": "int",
+    # How many aliases it made, without deleted ones
+    "aliases": "int",
+    "created_at": "Timestamp",
+})
+_MaskedPatternOptional = TypedDict("_MaskedPatternOptional", {
+}, total=False)
+
+
+class MaskedPattern(_MaskedPatternRequired, _MaskedPatternOptional):
+    """A record."""
+
+
 _MaskedSettingsRequired = TypedDict("_MaskedSettingsRequired", {
     # Mails an hour that one mailbox sends through all its aliases together. 40 at first
     "replies_person_hour": "int",
@@ -2698,6 +2744,8 @@ _MaskedSettingsRequired = TypedDict("_MaskedSettingsRequired", {
     "aliases_hour": "int",
     # The same for a day (UTC). 2,000 at first
     "aliases_day": "int",
+    # Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+    "pattern_aliases": "int",
     # Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
     # released. warn: it is forwarded, and its From name says so
     "forged_mail": "Union[Literal['quarantine', 'warn'], str]",
@@ -3875,6 +3923,8 @@ _UpdateMaskedSettingsRequestOptional = TypedDict("_UpdateMaskedSettingsRequestOp
     "aliases_hour": "int",
     # The same for a day (UTC). 2,000 at first
     "aliases_day": "int",
+    # Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+    "pattern_aliases": "int",
     # Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
     # released. warn: it is forwarded, and its From name says so
     "forged_mail": "Union[Literal['quarantine', 'warn'], str]",

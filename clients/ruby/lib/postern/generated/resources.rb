@@ -998,6 +998,7 @@ module Postern
       # @option query [Boolean] :active true: only active ones. false: only the others
       # @option query [Boolean] :deleted true: the deleted ones, which may be restored
       # @option query [String] :forward_to Exactly this destination
+      # @option query [String] :pattern Made by exactly this pattern
       # @option query [String] :q Part of the address, the description or the display name
       # @return [Page]
       def list(options: {}, **query)
@@ -1108,11 +1109,33 @@ module Postern
         answer["destination"].tap { |record| record.response = answer.response }
       end
 
+      # Add a pattern: the first mail to an address that matches makes the alias. Aliases, domain aliases
+      # and what has more fixed characters go first. Over the limits mail is deferred (450), and the mailbox
+      # gets a notice.
+      # @param id [String]
+      # @option input [String] :pattern (required) Of the form `*.lena@own.example`, `lena-*@own.example` or
+      #   `*@own.example`, at a verified domain of yours
+      # @option input [Integer] :aliases_hour Aliases that it makes within an hour. 20 at first
+      # @option input [Integer] :aliases_day The same for a day (UTC). 60 at first
+      # @return [Record]
+      def create_pattern(id, input = nil, options: {}, **fields)
+        answer = @transport.request("POST", "/v1/masked/destinations/#{Transport.segment(id)}/patterns", json: input || fields, idempotent: true, options: options)
+        answer["pattern"].tap { |record| record.response = answer.response }
+      end
+
       # Remove a destination from all aliases and forget it. 409 while it is the only mailbox of an alias.
       # @param id [String]
       # @return [Record]
       def delete(id, options: {})
         @transport.request("DELETE", "/v1/masked/destinations/#{Transport.segment(id)}", options: options)
+      end
+
+      # Remove a pattern; the aliases that it made stay. From now on it makes none.
+      # @param id [String]
+      # @param pattern_id [String]
+      # @return [Record]
+      def delete_pattern(id, pattern_id, options: {})
+        @transport.request("DELETE", "/v1/masked/destinations/#{Transport.segment(id)}/patterns/#{Transport.segment(pattern_id)}", options: options)
       end
 
       # Get a destination. One mailbox and whether its owner has confirmed.
@@ -1134,6 +1157,19 @@ module Postern
       def list(options: {}, **query)
         Page.new("destinations", true, query) do |page|
           @transport.request("GET", "/v1/masked/destinations", query: page, options: options)
+        end
+      end
+
+      # List the patterns of a mailbox, newest first. Mail to an address that a pattern takes makes an alias
+      # of the mailbox.
+      # @param id [String]
+      # @option query [Integer] :limit How many rows at most: 1 to 100
+      # @option query [Integer] :offset How many rows to skip
+      # @option query [String] :after The last id of the page before: the list goes on behind it
+      # @return [Page]
+      def list_patterns(id, options: {}, **query)
+        Page.new("patterns", true, query) do |page|
+          @transport.request("GET", "/v1/masked/destinations/#{Transport.segment(id)}/patterns", query: page, options: options)
         end
       end
 
@@ -1193,6 +1229,8 @@ module Postern
       # @option input [Integer] :replies_day The same for a day (UTC). 5,000 at first
       # @option input [Integer] :aliases_hour Aliases that may be created within an hour. 500 at first
       # @option input [Integer] :aliases_day The same for a day (UTC). 2,000 at first
+      # @option input [Integer] :pattern_aliases Aliases that all patterns of one mailbox make, without
+      #   deleted ones. 1,000 at first
       # @option input [String] :forged_mail Mail that fails DMARC at a domain that asks for quarantine.
       #   quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
       # @option input [Array<String>] :arc_sealers Domains whose ARC seals are believed, with those under

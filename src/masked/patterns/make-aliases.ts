@@ -1,0 +1,195 @@
+// Mail that nothing speaks against makes the aliases that patterns stand for, within limits: of the sending network, the pattern,
+// the mailbox, the organization. A network that met a limit is deferred for the rest of the hour at every address of the pattern,
+// made or not, so that the answers do not tell which are there; known correspondents still pass.
+
+import { clientNetwork } from "../../mail/smtp-server/client-limits.ts";
+import { uuidText } from "../../mail/token-bytes.ts";
+import { withPartitions } from "../../platform/database/partitions.ts";
+import type { World } from "../../platform/world.ts";
+import { recordConfig } from "../activity.ts";
+import { addressDigest, contactDigest, destinationDigest, untagged } from "../addresses/addresses.ts";
+import { ALIAS_DEFAULTS, ALIASES_MAX } from "../addresses/aliases.ts";
+import { LATER, type Refused, UNKNOWN } from "../arrive/answers-of-smtp.ts";
+import { type Arriving, routeTo } from "../arrive/arrival.ts";
+import { type Examined, readParts } from "../arrive/parts.ts";
+import { canonicalAddress } from "../arrive/sender-proof.ts";
+import { type IsWithin, isBegun, takeAlias, windowCounter } from "../arrive/windows.ts";
+import type { CarryWorld } from "../carry/carry.ts";
+import { addressFinder, contactFinder, contextFinder, type FindContact, type FindContext } from "../lookups.ts";
+import { findDestinationsByDigest } from "../people-queries.ts";
+import * as queries from "../queries.ts";
+import { maskedSettings } from "../settings.ts";
+import type { MaskedRoute, PatternRoute } from "../types.ts";
+import { type FindPattern, type FoundPattern, patternFinder, textOf } from "./find-patterns.ts";
+import { type NoticePorts, tellLimit } from "./limit-notice.ts";
+import * as patterns from "./pattern-queries.ts";
+
+/** The shape of receiving's Incoming; `route` is settled here. */
+type Coming = Omit<Arriving, "recipients"> & {
+  origin: { remote_ip: string | null };
+  recipients: { recipient: string; route: Arriving["recipients"][number]["route"] }[];
+};
+
+type Making = {
+  world: CarryWorld;
+  ports: NoticePorts;
+  find: FindContext;
+  findAddress: ReturnType<typeof addressFinder>;
+  findContact: FindContact;
+  findPattern: FindPattern;
+  isWithin: IsWithin;
+};
+
+/** The check that makes them, the last of all. What it defers or refuses made nothing. */
+export function aliasMaker(world: CarryWorld, ports: NoticePorts) {
+  const making: Making = {
+    world,
+    ports,
+    find: contextFinder(world),
+    findAddress: addressFinder(world),
+    findContact: contactFinder(world),
+    findPattern: patternFinder(world),
+    isWithin: windowCounter(world),
+  };
+  return async (incoming: Coming, examination: Examined): Promise<Refused | null> => {
+    for (const { recipient, route } of incoming.recipients) {
+      const answer = isUnmade(route)
+        ? await checkUnmade(making, incoming, route)
+        : isMade(route)
+          ? await checkMade(making, { incoming, examination }, { recipient, route })
+          : null;
+      if (answer) return answer;
+    }
+    for (const place of incoming.recipients) {
+      if (!isUnmade(place.route)) continue;
+      const made = await make(making, incoming, place.route);
+      if ("code" in made) return made;
+      place.route = made;
+    }
+    return null;
+  };
+}
+
+function isUnmade(route: { kind: string }): route is PatternRoute {
+  return route.kind === "pattern";
+}
+
+/** Aliases of the service's own domain belong to no pattern. */
+function isMade(route: { kind: string }): route is MaskedRoute {
+  return route.kind === "masked" && (route as MaskedRoute).domain_id !== null;
+}
+
+/** May this mail bring a new address? Counts it. */
+async function checkUnmade(making: Making, incoming: Coming, route: PatternRoute): Promise<Refused | null> {
+  const { world, isWithin } = making;
+  const { org_id, detail } = route;
+  const pattern = await making.findPattern({ org_id, ...detail });
+  if (pattern === null) return UNKNOWN;
+  if (await isMailbox(world, pattern, detail)) return UNKNOWN;
+  if (await making.findAddress(addressOfRoute(world, route))) return null;
+  const client = clientOf(world, pattern, incoming);
+  const isOver =
+    (await isBegun(world, client, "pattern_refused_hour")) ||
+    !(await isWithin(client, "pattern_client_hour")) ||
+    !(await isWithin(pattern, "pattern_alias_hour", pattern.aliases_hour)) ||
+    !(await isWithin(pattern, "pattern_alias_day", pattern.aliases_day)) ||
+    (await isFull(making, pattern)) ||
+    (await isOverOfOrganization(making, pattern));
+  if (!isOver) return null;
+  await isWithin(client, "pattern_refused_hour");
+  if (await isWithin(pattern, "pattern_notice_day"))
+    await tellLimit(world, making.ports, pattern, incoming.environment);
+  return LATER;
+}
+
+function addressOfRoute(world: Pick<World, "seal">, { detail: { local, domain } }: PatternRoute): Buffer {
+  return addressDigest(world, `${local}@${domain}`);
+}
+
+/** A mailbox that aliases forward to: its mail would go in circles. */
+async function isMailbox(world: CarryWorld, { org_id, environment }: FoundPattern, detail: PatternRoute["detail"]) {
+  const digest = destinationDigest(world, org_id, `${detail.local}@${detail.domain}`);
+  return (await findDestinationsByDigest(world.db, org_id, environment, [digest])).length > 0;
+}
+
+function isFull({ world: { db } }: Making, { org_id, destination_id }: FoundPattern): Promise<boolean> {
+  return db.asOrg(org_id, async (tx) => {
+    const { pattern_aliases } = await maskedSettings(tx, org_id);
+    if ((await patterns.countMade(tx, org_id, destination_id)) >= pattern_aliases) return true;
+    return (await queries.countOfOrg(tx, org_id)) >= ALIASES_MAX;
+  });
+}
+
+async function isOverOfOrganization({ world, isWithin }: Making, { org_id, environment }: FoundPattern) {
+  if (environment === "test") return false;
+  return (await takeAlias(isWithin, await maskedSettings(world.db, org_id), org_id)) !== null;
+}
+
+/** What a network's mail to a pattern is counted by: an id like those of aliases, which says nothing of the network. */
+function clientOf({ seal }: Pick<World, "seal">, { org_id, id }: FoundPattern, { origin }: Coming) {
+  const digest = seal.hash(`${id} ${clientNetwork(origin.remote_ip ?? "")}`, "masked-pattern-client");
+  return { org_id, id: uuidText(digest.toString("hex").slice(0, 32)) };
+}
+
+type Seen = { incoming: Coming; examination: Examined };
+
+/** An alias that is there answers a network that met the limits as one that is not, except to whom it knows. */
+async function checkMade(
+  making: Making,
+  { incoming, examination }: Seen,
+  { recipient, route }: { recipient: string; route: MaskedRoute },
+): Promise<Refused | null> {
+  const [local = "", domain = ""] = untagged(recipient.toLowerCase()).split("@");
+  const { org_id, detail } = route;
+  const { environment } = incoming;
+  const pattern = await making.findPattern({ org_id, environment, domain, local });
+  if (pattern === null) return null;
+  const client = clientOf(making.world, pattern, incoming);
+  if (!(await isBegun(making.world, client, "pattern_refused_hour"))) return null;
+  const parsed = await readParts(examination);
+  const author = canonicalAddress(parsed.from[0]?.email ?? incoming.envelope.from).toLowerCase();
+  const alias = { org_id, id: detail.alias_id };
+  const known = await making.findContact(alias, contactDigest(making.world, alias.id, author));
+  return known && !known.is_token ? null : LATER;
+}
+
+/** The route to the alias, which is made unless somebody was faster. */
+async function make(making: Making, incoming: Coming, route: PatternRoute): Promise<MaskedRoute | Refused> {
+  const { world, find, findAddress } = making;
+  if (incoming.environment !== route.detail.environment) return UNKNOWN;
+  const digest = addressOfRoute(world, route);
+  const known = await findAddress(digest);
+  if (!known && !(await insertMade(world, route, digest))) return UNKNOWN;
+  const found = known ?? (await findAddress(digest));
+  const context = found?.kind === "alias" ? await find(found.org_id, found.alias_id) : undefined;
+  if (!context || context.alias.deleted_at !== null) return UNKNOWN;
+  return routeTo(context.alias, null, route.tag);
+}
+
+/** False when the pattern is gone. The alias is nobody's second one: an address that was taken meanwhile stays as it is. */
+function insertMade(world: CarryWorld, { org_id, domain_id, detail }: PatternRoute, digest: Buffer): Promise<boolean> {
+  return withPartitions(world, () =>
+    world.db.asOrg(org_id, async (tx) => {
+      const [pattern] = await patterns.holdPattern(tx, org_id, detail.pattern_id);
+      if (!pattern) return false;
+      const id = world.random.uuid();
+      const taken = { digest, kind: "alias" as const, alias_id: id, contact_id: null };
+      if (!(await queries.takeAddress(tx, org_id, taken))) return true;
+      const { description: masked_description, ...settings } = ALIAS_DEFAULTS;
+      await queries.insertAlias(tx, org_id, {
+        ...settings,
+        masked_description,
+        id,
+        environment: pattern.environment,
+        domain_id,
+        domain: pattern.domain,
+        local_part: detail.local,
+        pattern: textOf(pattern),
+        created_at: new Date(world.clock.now()),
+      });
+      await queries.setAliasDestinations(tx, org_id, id, [pattern.destination_id]);
+      await recordConfig(world, tx, { org_id, alias_id: id, reason: "created by a pattern" });
+      return true;
+    }),
+  );
+}
