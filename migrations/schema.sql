@@ -132,11 +132,31 @@ begin
   end loop;
 end $procedure$;
 
+CREATE OR REPLACE FUNCTION public.postern_is_distributed()
+ RETURNS boolean
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  found boolean := false;
+begin
+  if to_regclass('pg_catalog.pg_dist_schema') is not null then
+    execute 'select exists (select from pg_catalog.pg_dist_schema where schemaid = current_schema()::regnamespace)' into found;
+  end if;
+  return found;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.postern_org()
  RETURNS uuid
  LANGUAGE sql
  STABLE PARALLEL SAFE
 AS $function$ select nullif(current_setting('postern.org_id', true), '')::uuid $function$;
+
+CREATE OR REPLACE FUNCTION public.postern_sums_by_trigger()
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE PARALLEL SAFE
+AS $function$ select coalesce(current_setting('postern.sums', true), '') <> 'statements' $function$;
 
 CREATE OR REPLACE FUNCTION public.postern_system()
  RETURNS boolean
@@ -144,23 +164,27 @@ CREATE OR REPLACE FUNCTION public.postern_system()
  STABLE PARALLEL SAFE
 AS $function$ select coalesce(current_setting('postern.scope', true), '') = 'system' $function$;
 
-CREATE OR REPLACE PROCEDURE public.protect_tenant_table(IN table_name regclass, IN org_column text DEFAULT 'org_id'::text)
+CREATE OR REPLACE PROCEDURE public.protect_system_table(IN table_name regclass)
  LANGUAGE plpgsql
 AS $procedure$
 begin
   execute format('alter table %s enable row level security', table_name);
   execute format('alter table %s force row level security', table_name);
-  execute format('create policy tenant on %s using ((select postern_system()) or %I = (select postern_org()))',
-    table_name, org_column);
+  execute format('create policy system on %s using (%s)', table_name,
+    case when postern_is_distributed() then 'postern_system()' else '(select postern_system())' end);
 end $procedure$;
 
-CREATE OR REPLACE FUNCTION public.refuse_template_version_update()
- RETURNS trigger
+CREATE OR REPLACE PROCEDURE public.protect_tenant_table(IN table_name regclass, IN org_column text DEFAULT 'org_id'::text)
  LANGUAGE plpgsql
-AS $function$
+AS $procedure$
+declare
+  wall text := case when postern_is_distributed() then 'postern_system() or %I = postern_org()'
+                    else '(select postern_system()) or %I = (select postern_org())' end;
 begin
-  raise exception 'a template version is never changed';
-end $function$;
+  execute format('alter table %s enable row level security', table_name);
+  execute format('alter table %s force row level security', table_name);
+  execute format('create policy tenant on %s using (' || wall || ')', table_name, org_column);
+end $procedure$;
 
 CREATE OR REPLACE FUNCTION public.suppression_rank(reason text)
  RETURNS integer
@@ -421,8 +445,8 @@ CREATE INDEX dmarc_day_source_failed ON dmarc_day_source USING btree (org_id, do
 alter table dmarc_day_source enable row level security;
 alter table dmarc_day_source force row level security;
 create policy tenant on dmarc_day_source as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
-CREATE TRIGGER dmarc_day_source_added AFTER INSERT ON dmarc_day_source REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION dmarc_add_to_weeks();
-CREATE TRIGGER dmarc_day_source_changed AFTER UPDATE ON dmarc_day_source REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION dmarc_add_to_weeks();
+CREATE TRIGGER dmarc_day_source_added AFTER INSERT ON dmarc_day_source REFERENCING NEW TABLE AS added FOR EACH STATEMENT WHEN (postern_sums_by_trigger()) EXECUTE FUNCTION dmarc_add_to_weeks();
+CREATE TRIGGER dmarc_day_source_changed AFTER UPDATE ON dmarc_day_source REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT WHEN (postern_sums_by_trigger()) EXECUTE FUNCTION dmarc_add_to_weeks();
 
 create table dmarc_record (
   org_id uuid not null,
@@ -1553,6 +1577,7 @@ create table suppression (
   note text,
   expires_at timestamp with time zone,
   created_at timestamp with time zone not null,
+  was text[],
   constraint suppression_pkey PRIMARY KEY (org_id, id),
   constraint suppression_address UNIQUE (org_id, email, scope_type, scope_id),
   constraint suppression_check CHECK (((scope_type = 'org'::text) = (scope_id = ''::text))),
@@ -1565,18 +1590,19 @@ CREATE INDEX suppression_expiry ON suppression USING btree (expires_at) WHERE (e
 alter table suppression enable row level security;
 alter table suppression force row level security;
 create policy tenant on suppression as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
-CREATE TRIGGER suppression_added AFTER INSERT ON suppression REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_suppressions();
-CREATE TRIGGER suppression_changed AFTER UPDATE ON suppression REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_suppressions();
-CREATE TRIGGER suppression_removed AFTER DELETE ON suppression REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION count_suppressions();
+CREATE TRIGGER suppression_added AFTER INSERT ON suppression REFERENCING NEW TABLE AS added FOR EACH STATEMENT WHEN (postern_sums_by_trigger()) EXECUTE FUNCTION count_suppressions();
+CREATE TRIGGER suppression_changed AFTER UPDATE ON suppression REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT WHEN (postern_sums_by_trigger()) EXECUTE FUNCTION count_suppressions();
+CREATE TRIGGER suppression_removed AFTER DELETE ON suppression REFERENCING OLD TABLE AS removed FOR EACH STATEMENT WHEN (postern_sums_by_trigger()) EXECUTE FUNCTION count_suppressions();
 
 create table suppression_count (
   org_id uuid not null,
   source text not null,
   reason text not null,
   scope_type text not null,
-  entries bigint not null
+  entries bigint not null,
+  id bigint generated always as identity not null,
+  constraint suppression_count_pkey PRIMARY KEY (org_id, id)
 );
-CREATE INDEX suppression_count_org ON suppression_count USING btree (org_id);
 alter table suppression_count enable row level security;
 alter table suppression_count force row level security;
 create policy tenant on suppression_count as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
@@ -1659,8 +1685,8 @@ create table template_version (
 );
 alter table template_version enable row level security;
 alter table template_version force row level security;
+create policy never_changed on template_version as restrictive for update using (false);
 create policy tenant on template_version as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
-CREATE TRIGGER template_version_is_immutable BEFORE UPDATE ON template_version FOR EACH STATEMENT EXECUTE FUNCTION refuse_template_version_update();
 
 create table tls_policy_text (
   policy_hash bytea not null,

@@ -20,6 +20,7 @@ import {
   type Violation,
 } from "./support/tidy-rules.ts";
 import { closeParser, readSources } from "./support/tidy-source.ts";
+import { checkMigration, checkStatements } from "./support/tidy-statements.ts";
 import { checkWords } from "./support/tidy-words.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
@@ -269,6 +270,35 @@ describe("tables", () => {
   });
 });
 
+describe("statements", () => {
+  function complainsOfStatement(text: string, expected: RegExp): void {
+    const sources = readSources(new Map([["src/events/queries.ts", `const a = \`${text}\`;`]]));
+    assert.match(sources.flatMap(checkStatements)[0]?.message ?? "", expected, text);
+  }
+
+  it("change rows with parameters and the statement's own time alone", () => {
+    complainsOfStatement("update event set at = clock_timestamp() where id = $1", /clock_timestamp/);
+    complainsOfStatement("update event e set at = random() from x where e.id = x.id", /random/);
+    complainsOfStatement("delete from event where at < clock_timestamp()", /clock_timestamp/);
+    const conflict = "insert into event (id) values ($1) on conflict (id) do update set id = gen_random_uuid()";
+    complainsOfStatement(conflict, /gen_random_uuid/);
+    complainsOfStatement("update event set at = statement_timestamp(); select clock_timestamp()", /^$/);
+    complainsOfStatement("insert into event (id) select gen_random_uuid()", /^$/);
+  });
+
+  it("of a migration make no triggers, and policies by procedures", () => {
+    const found = (text: string, number = "0300") =>
+      checkMigration(`migrations/${number}_a.sql`, text).map(({ message }) => message.slice(0, 15));
+    assert.deepEqual(found("create trigger a before insert on b"), ["makes a trigger"]);
+    assert.deepEqual(found("create policy a on b using ((select postern_system()))"), ["makes a policy "]);
+    assert.deepEqual(
+      found("-- create trigger\ncall protect_tenant_table('b'); create policy a on b using (false);"),
+      [],
+    );
+    assert.deepEqual(found("create trigger a before insert on b", "0100"), []);
+  });
+});
+
 describe("exports", () => {
   function idle(files: Record<string, string>, beside: Record<string, string> = {}): string[] {
     const [sources, others] = [files, beside].map((texts) => readSources(new Map(Object.entries(texts))));
@@ -411,7 +441,8 @@ describe("this repository", () => {
   const exemptions: Exemption[] = JSON.parse(read("test/tidy-exemptions.json"));
 
   it("keeps the house style", () => {
-    const migrations = globSync("migrations/[0-9]*.sql", { cwd: ROOT }).map(read);
+    const files = globSync("migrations/[0-9]*.sql", { cwd: ROOT });
+    const migrations = files.map(read);
     const folders = globSync("src/**/", { cwd: ROOT }).filter((folder) => folder !== "src");
     const architecture = existsSync(join(ROOT, "ARCHITECTURE.md")) ? read("ARCHITECTURE.md") : null;
     const pages = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT, exclude: ["CHANGELOG.md"] });
@@ -419,6 +450,8 @@ describe("this repository", () => {
     const documents = new Map(pages.map((path) => [path.replaceAll("\\", "/"), read(path)]));
     const violations = [
       ...sources.flatMap(checkSource),
+      ...sources.flatMap(checkStatements),
+      ...files.flatMap((path) => checkMigration(path.replaceAll("\\", "/"), read(path))),
       ...checkCycles(sources),
       ...checkFolders(sources),
       ...checkExports(sources, beside),

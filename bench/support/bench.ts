@@ -19,7 +19,7 @@ import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { processorSeconds } from "./processor.ts";
 import { type BenchSink, startBenchSink } from "./sink.ts";
 
-const FILLING_MS = 3_600_000;
+export const FILLING_MS = 3_600_000;
 
 /** The database for what a bench fills in beforehand: a statement may take an hour there, not the product's half minute. */
 export async function fillIn<T>(url: string, work: (db: Db) => Promise<T>): Promise<T> {

@@ -63,9 +63,9 @@ export async function takeLease(
   { directory, read, seconds }: { directory: string; read: Date; seconds: number },
 ): Promise<boolean> {
   const taken = await db.execute(
-    `update acme_certificate set lease_until = clock_timestamp() + make_interval(secs => $3)
+    `update acme_certificate set lease_until = statement_timestamp() + make_interval(secs => $3)
       where directory = $1 and date_trunc('milliseconds', updated_at) = $2
-        and (lease_until is null or lease_until < clock_timestamp())`,
+        and (lease_until is null or lease_until < statement_timestamp())`,
     [directory, read, seconds],
   );
   return taken === 1;

@@ -1,4 +1,4 @@
-// All SQL on the sums: dmarc_day, dmarc_day_source, and dmarc_week_source, which triggers keep (migration 160).
+// All SQL on the sums: dmarc_day, dmarc_day_source, and dmarc_week_source, which the statement that adds to days adds to as well.
 import type { Query, Tx } from "../platform/database/db.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { DayRow, DaySourceRow, SourceRow } from "./types.ts";
@@ -27,20 +27,43 @@ export function addDays(tx: Tx, orgId: string, domainId: string, rows: DayRow[])
 const merged = (column: string) =>
   `${column} = array(select distinct name from unnest(d.${column} || excluded.${column}) as name order by 1 limit 10)`;
 
-/** As addDays, by source; the lists of names grow to ten. */
+/**
+ * One transaction at a time adds to the weeks of a domain, until it ends: two reports of one week may name the same sources in
+ * any order, and would wait for each other in a ring. Processes of older versions take the same lock.
+ */
+export function lockWeeks(tx: Tx, orgId: string, domainId: string) {
+  return tx.query("select pg_advisory_xact_lock(1886352239, hashtext($1::text || $2::text))", [orgId, domainId]);
+}
+
+const WEEK_SUMS = ["total", "pass_dkim", "pass_spf", "aligned", "forwarded"];
+const WEEK_NAMES = ["dkim_domains", "dkim_passed", "spf_domains", "spf_passed", "reporters"];
+
+/** As addDays, by source, and to its weeks; a day's lists of names grow to ten, a week's to twenty. Under lockWeeks. */
 export function addSources(tx: Tx, orgId: string, domainId: string, rows: DaySourceRow[]) {
   return tx.execute(
-    `insert into dmarc_day_source as d (org_id, domain_id, day, source_ip, total, pass_dkim, pass_spf, aligned, forwarded,
+    `with r as materialized (
+       select * from jsonb_to_recordset($3::jsonb) as r (day date, source_ip inet, total bigint, pass_dkim bigint,
+         pass_spf bigint, aligned bigint, forwarded bigint, dkim_domains text[], dkim_passed text[], spf_domains text[],
+         spf_passed text[], reporters text[])),
+     added as (
+     insert into dmarc_day_source as d (org_id, domain_id, day, source_ip, total, pass_dkim, pass_spf, aligned, forwarded,
        dkim_domains, dkim_passed, spf_domains, spf_passed, reporters)
-     select $1::uuid, $2::uuid, r.* from jsonb_to_recordset($3::jsonb) as r (day date, source_ip inet, total bigint,
-       pass_dkim bigint, pass_spf bigint, aligned bigint, forwarded bigint, dkim_domains text[], dkim_passed text[],
-       spf_domains text[], spf_passed text[], reporters text[])
-     order by r.day, r.source_ip
+     select $1::uuid, $2::uuid, r.* from r order by r.day, r.source_ip
      on conflict (org_id, domain_id, day, source_ip) do update set
        total = d.total + excluded.total, pass_dkim = d.pass_dkim + excluded.pass_dkim,
        pass_spf = d.pass_spf + excluded.pass_spf, aligned = d.aligned + excluded.aligned,
        forwarded = d.forwarded + excluded.forwarded,
-       ${["dkim_domains", "dkim_passed", "spf_domains", "spf_passed", "reporters"].map(merged).join(",\n       ")}`,
+       ${WEEK_NAMES.map(merged).join(",\n       ")}
+     returning d.day, d.source_ip, ${WEEK_NAMES.map((name) => `d.${name}`).join(", ")})
+     insert into dmarc_week_source as w (org_id, domain_id, week, source_ip, first_day, last_day, ${[...WEEK_SUMS, ...WEEK_NAMES].join(", ")})
+     select $1::uuid, $2::uuid, dmarc_week(a.day), a.source_ip, min(a.day), max(a.day),
+            ${WEEK_SUMS.map((sum) => `sum(r.${sum})`).join(", ")},
+            ${WEEK_NAMES.map((name) => `dmarc_all_names(a.${name})`).join(", ")}
+       from added a join r on r.day = a.day and r.source_ip = a.source_ip group by 3, 4
+     on conflict (org_id, domain_id, week, source_ip) do update set
+       first_day = least(w.first_day, excluded.first_day), last_day = greatest(w.last_day, excluded.last_day),
+       ${WEEK_SUMS.map((sum) => `${sum} = w.${sum} + excluded.${sum}`).join(", ")},
+       ${WEEK_NAMES.map((name) => `${name} = dmarc_merge_names(w.${name}, excluded.${name})`).join(",\n       ")}`,
     [orgId, domainId, JSON.stringify(rows)],
   );
 }

@@ -62,6 +62,7 @@ async function storeRecords(tx: Tx, orgId: string, id: string, report: Aggregate
 // sources, so that theirs need no order.
 async function addSums(tx: Tx, domain: DomainOfReport, report: AggregateReport, split: Split): Promise<void> {
   await dayQueries.addDays(tx, domain.org_id, domain.id, split.days);
+  await dayQueries.lockWeeks(tx, domain.org_id, domain.id);
   for (let day = 0; day < split.days.length; day += 1) {
     const sources = await sourcesOfDay(report, split, day);
     for (let at = 0; at < sources.length; at += CHUNK) {

@@ -1,6 +1,6 @@
 // All SQL on suppression_import and its blocks. Leases are the database's clock, everything else the World's.
 import type { Query, Tx } from "../platform/database/db.ts";
-import { INSERT_COLUMNS, MERGE } from "./queries.ts";
+import { COUNT_WRITTEN, INSERT_COLUMNS, MERGE, WRITTEN } from "./queries.ts";
 import type { Job, JobError, JobQuestion, JobSample, Provider, Reason } from "./types.ts";
 
 // Who reads a list renews its lease; where that has stopped, nobody reads it any more.
@@ -180,7 +180,7 @@ const LONGEST = `case when bool_or(e.expires_at is null) over same then null els
 /** Turns one block into entries, inside the database. */
 export function commitBlock(tx: Tx, claim: Claim, { now, position }: { now: Date; position: number }) {
   return tx.execute(
-    `insert into suppression as s (${INSERT_COLUMNS})
+    `with written as (insert into suppression as s (${INSERT_COLUMNS})
      select distinct on (${KEY})
             $2, ${ENTRY_ID}, e.email, e.reason, coalesce(e.scope_type, 'org'), coalesce(e.scope_id, ''),
             'import:' || $5, null, e.bounce_code, e.diag_code, null, e.note, ${LONGEST}, $1
@@ -190,7 +190,8 @@ export function commitBlock(tx: Tx, claim: Claim, { now, position }: { now: Date
       where b.org_id = $2 and b.job_id = $3 and b.position = $4
      window same as (partition by ${KEY})
       order by ${KEY}, suppression_rank(e.reason) desc, e.place
-     ${MERGE}`,
+     ${MERGE} ${WRITTEN})
+     ${COUNT_WRITTEN}`,
     [now, claim.org_id, claim.id, position, claim.provider],
   );
 }

@@ -79,7 +79,7 @@ function kindValues(filter: Filter): (string | null)[] {
   return [filter.reason, filter.scope_type, filter.source];
 }
 
-/** How many entries there are of some kind, without counting them: the sum of what the triggers noted. */
+/** How many entries there are of some kind, without counting them: the sum of what each statement noted. */
 export async function countByKind(tx: Tx, orgId: string, { now, filter }: Listing): Promise<number> {
   const rows = await tx.query<{ total: number }>(
     `select (select coalesce(sum(entries), 0) from suppression_count where org_id = $1 and ${KIND_FILTER})
@@ -211,6 +211,17 @@ export async function exportPage(
 export const INSERT_COLUMNS = `org_id, id, email, reason, scope_type, scope_id, source, source_message_id, bounce_code,
   diag_code, feedback_type, note, expires_at, created_at`;
 
+/** What a statement that wrote entries adds to the sums; of those that it changed, what they were before is taken away. */
+export const COUNT_WRITTEN = `insert into suppression_count (org_id, source, reason, scope_type, entries)
+  select org_id, source, reason, scope_type, sum(entries)
+    from (select org_id, source, reason, scope_type, 1 as entries from written
+          union all select org_id, was[1], was[2], scope_type, -1 from written where was is not null) as changed
+   group by 1, 2, 3, 4 having sum(entries) <> 0`;
+export const WRITTEN = "returning s.org_id, s.source, s.reason, s.scope_type, s.was";
+
+const COUNT_REMOVED = `insert into suppression_count (org_id, source, reason, scope_type, entries)
+  select org_id, source, reason, scope_type, -count(*) from removed group by 1, 2, 3, 4`;
+
 // An expired entry is as good as absent: a new one takes its row, with an id of its own.
 const GONE = "s.expires_at <= $1";
 const STRONGER = "suppression_rank(excluded.reason) > suppression_rank(s.reason)";
@@ -220,6 +231,7 @@ const STRONGER = "suppression_rank(excluded.reason) > suppression_rank(s.reason)
  * time stay, so that the order of arrival does not matter and nothing is undone by a repetition.
  */
 export const MERGE = `on conflict (org_id, email, scope_type, scope_id) do update set
+  was = array[s.source, s.reason],
   id = case when ${GONE} then excluded.id else s.id end,
   reason = case when ${GONE} or ${STRONGER} then excluded.reason else s.reason end,
   source = case when ${GONE} or ${STRONGER} then excluded.source else s.source end,
@@ -239,12 +251,13 @@ export const MERGE = `on conflict (org_id, email, scope_type, scope_id) do updat
 export function mergeEntries(tx: Tx, now: Date, entries: readonly NewEntry[]) {
   const column = <K extends keyof NewEntry>(name: K) => entries.map((entry) => entry[name]);
   return tx.execute(
-    `insert into suppression as s (${INSERT_COLUMNS})
+    `with written as (insert into suppression as s (${INSERT_COLUMNS})
      select * from unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::uuid[],
                           $10::text[], $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::timestamptz[])
             as e (${INSERT_COLUMNS})
       order by e.org_id, e.email collate "C", e.scope_type, e.scope_id collate "C"
-     ${MERGE}`,
+     ${MERGE} ${WRITTEN})
+     ${COUNT_WRITTEN}`,
     [
       now,
       column("org_id"),
@@ -273,9 +286,10 @@ const YIELDS = `(${GONE} or (s.source <> 'unsubscribe'
 /** Adds one entry at the customer's request; its `id` tells whether it is new. The customer's own entry is rewritten. */
 export function putEntry(tx: Tx, now: Date, entry: NewEntry) {
   return tx.query<Entry>(
-    `insert into suppression as s (${INSERT_COLUMNS})
+    `with written as (insert into suppression as s (${INSERT_COLUMNS})
      values ($2, $3, $4, $5, $6, $7, $8, null, null, null, null, $9, $10, $1)
      on conflict (org_id, email, scope_type, scope_id) do update set
+       was = array[s.source, s.reason],
        id = case when ${GONE} then excluded.id else s.id end,
        reason = case when ${YIELDS} then excluded.reason else s.reason end,
        source = case when ${YIELDS} then excluded.source else s.source end,
@@ -286,7 +300,9 @@ export function putEntry(tx: Tx, now: Date, entry: NewEntry) {
        note = case when ${GONE} then excluded.note else coalesce(excluded.note, s.note) end,
        expires_at = case when ${YIELDS} then excluded.expires_at else s.expires_at end,
        created_at = case when ${GONE} then excluded.created_at else s.created_at end
-     returning ${COLUMNS}`,
+     returning s.*),
+     counted as (${COUNT_WRITTEN})
+     select ${COLUMNS} from written s`,
     [
       now,
       entry.org_id,
@@ -304,7 +320,9 @@ export function putEntry(tx: Tx, now: Date, entry: NewEntry) {
 
 export function deleteById(tx: Tx, orgId: string, now: Date, id: string) {
   return tx.query<{ id: string }>(
-    `delete from suppression s where s.org_id = $1 and s.id = $3 and ${LIVE} returning s.id`,
+    `with removed as (delete from suppression s where s.org_id = $1 and s.id = $3 and ${LIVE} returning s.*),
+     counted as (${COUNT_REMOVED})
+     select id from removed`,
     [orgId, now, id],
   );
 }
@@ -312,19 +330,27 @@ export function deleteById(tx: Tx, orgId: string, now: Date, id: string) {
 /** Removes an address's org-wide entry. */
 export function deleteByAddress(tx: Tx, orgId: string, now: Date, email: string) {
   return tx.query<{ id: string }>(
-    `delete from suppression s where s.org_id = $1 and s.email = $3 and s.scope_type = 'org' and s.scope_id = '' and ${LIVE}
-     returning s.id`,
+    `with removed as (
+       delete from suppression s where s.org_id = $1 and s.email = $3 and s.scope_type = 'org' and s.scope_id = '' and ${LIVE}
+       returning s.*),
+     counted as (${COUNT_REMOVED})
+     select id from removed`,
     [orgId, now, email],
   );
 }
 
 /** Deletes up to `max` expired entries of all organizations; returns how many. Index: suppression_expiry. */
-export function deleteExpired(db: Query, now: Date, max: number) {
-  return db.execute(
-    `delete from suppression where (org_id, id) in (
-       select org_id, id from suppression where expires_at <= $1 order by expires_at limit $2 for update skip locked)`,
+export async function deleteExpired(db: Query, now: Date, max: number): Promise<number> {
+  const rows = await db.query<{ n: number }>(
+    `with removed as (
+       delete from suppression where (org_id, id) in (
+         select org_id, id from suppression where expires_at <= $1 order by expires_at limit $2 for update skip locked)
+       returning org_id, source, reason, scope_type),
+     counted as (${COUNT_REMOVED})
+     select count(*) as n from removed`,
     [now, max],
   );
+  return rows[0]?.n ?? 0;
 }
 
 /** Organizations with more than `max` rows of differences. */

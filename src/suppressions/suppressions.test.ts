@@ -256,5 +256,27 @@ describe("the face of suppressions", () => {
       const left = await api.world.db.query("select 1 from suppression where org_id = $1", [org_id]);
       assert.equal(left.length, 110);
     });
+
+    it("count what a process of an older version writes beside this one", async () => {
+      const { org_id, live_key } = await api.organization();
+      await addSuppression(api.world, org_id, { email: "new@example.com" });
+      await api.world.db.transaction(async (tx) => {
+        await tx.execute("set local postern.sums = ''"); // older versions know no such setting
+        await tx.execute(
+          `insert into suppression (org_id, id, email, reason, scope_type, source, created_at)
+           select $1, gen_random_uuid(), 'old' || n || '@example.com', 'manual', 'org', 'manual', now() from generate_series(1, 3) n`,
+          [org_id],
+        );
+        await tx.execute("delete from suppression where org_id = $1 and email = 'old3@example.com'", [org_id]);
+        await tx.execute(
+          "update suppression set reason = 'complaint' where org_id = $1 and email = 'new@example.com'",
+          [org_id],
+        );
+      });
+      const totals = await Promise.all(
+        ["", "reason=manual", "reason=complaint"].map(async (query) => (await list(live_key, query)).total),
+      );
+      assert.deepEqual(totals, [3, 2, 1]);
+    });
   });
 });

@@ -433,8 +433,8 @@ describe("/v1/templates", () => {
 
     test("the database itself refuses to change a version", async () => {
       const { id } = await create();
-      const change = api.world.db.execute("update template_version set subject = 'x' where template_id = $1", [id]);
-      await assert.rejects(change, /never changed/);
+      const change = "update template_version set subject = 'x' where template_id = $1";
+      assert.equal(await api.world.db.execute(change, [id]), 0);
     });
   });
 

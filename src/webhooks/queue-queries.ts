@@ -140,7 +140,7 @@ export type Want = LaneKey & { rows: number };
  */
 export function claimDeliveries(db: Query, wants: readonly Want[], claim: { id: string; at: Date; lease_s: number }) {
   return db.query<ClaimedRow>(
-    `update webhook_queue q set claim_id = $4, lease_until = clock_timestamp() + make_interval(secs => $6)
+    `update webhook_queue q set claim_id = $4, lease_until = statement_timestamp() + make_interval(secs => $6)
       where q.ctid = any(array(
         select x.ctid from unnest($1::uuid[], $2::uuid[], $3::integer[]) as k(org_id, webhook_id, row_count)
          cross join lateral (
@@ -181,7 +181,7 @@ export function releaseDeliveries(tx: Tx, rows: readonly ClaimedRow[]) {
 export function findExpiredClaims(tx: Tx, limit: number) {
   return tx.query<ClaimedRow>(
     `select org_id, id, webhook_id, event_id, event, body_bytes, created_at, attempt, claim_id from webhook_queue
-      where claim_id is not null and lease_until < clock_timestamp() order by lease_until limit $1 for update skip locked`,
+      where claim_id is not null and lease_until < statement_timestamp() order by lease_until limit $1 for update skip locked`,
     [limit],
   );
 }

@@ -72,6 +72,7 @@ export async function fillLists({ world }: TestApi, orgId: string, count: number
     `masked:${orgId}`,
   );
   await world.db.transaction(async (tx) => {
+    await tx.execute("set local postern.sums = ''"); // written past the statements that count: triggers do
     const values = [`'${orgId}'::uuid`, String(count), `'${one}'::uuid`, `'\\x${sealed.toString("hex")}'::bytea`];
     for (const text of ROWS) await tx.execute(text.replaceAll(/\$([1-4])/g, (_, at) => values[Number(at) - 1]!));
   }, 600_000);

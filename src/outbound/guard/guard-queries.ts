@@ -73,7 +73,7 @@ export function pause(
   return db.execute(
     `update sending_guard
         set database_identity = $2, reason = $3, other_url = coalesce($4, other_url),
-            paused_at = coalesce(paused_at, clock_timestamp())
+            paused_at = coalesce(paused_at, statement_timestamp())
       where id = $1`,
     [id, identity, reason, other],
   );
@@ -111,7 +111,7 @@ export function resume(db: Query, leap: number) {
 /** One further; no row where the database is another one, went back behind `seen`, or is paused. */
 export function beat(db: Query, seen: Pick<Guard, "id" | "beats">, hasSent: boolean) {
   return db.query<{ beats: number }>(
-    `update sending_guard set beats = beats + 1, sent_at = case when $3::boolean then clock_timestamp() else sent_at end
+    `update sending_guard set beats = beats + 1, sent_at = case when $3::boolean then statement_timestamp() else sent_at end
       where id = $1 and beats >= $2 and paused_at is null
       returning beats`,
     [seen.id, seen.beats, hasSent],

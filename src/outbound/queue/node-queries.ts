@@ -11,7 +11,7 @@ export function registerNode(db: Query, machine: string, pid: number, roles: str
 
 /** Says "alive"; zero rows means: declared dead, stop and register again. */
 export function heartbeat(db: Query, node: number) {
-  return db.execute("update node set seen_at = clock_timestamp() where id = $1", [node]);
+  return db.execute("update node set seen_at = statement_timestamp() where id = $1", [node]);
 }
 
 /** One node at a time moves leases. */
@@ -26,7 +26,7 @@ export function lockLeases(tx: Tx) {
 export function declareNodesDead(tx: Tx, seconds: number, ids: number[]) {
   return tx.query<{ id: number; machine: string }>(
     `delete from node
-      where (greatest(seen_at, pg_postmaster_start_time()) < clock_timestamp() - $1 * interval '1 second')
+      where (greatest(seen_at, pg_postmaster_start_time()) < statement_timestamp() - $1 * interval '1 second')
          or id = any($2::bigint[])
       returning id, machine`,
     [seconds, ids],

@@ -67,7 +67,9 @@ const KEPT_ALIVE: Setting[] = [
   ["tcp_keepalives_interval", "5"],
   ["tcp_keepalives_count", "3"],
 ];
-const ALWAYS: Setting[] = [["synchronous_commit", "on"], ["jit", "off"], ...NOT_FOR_EVER];
+/** Statements of this version keep the sums themselves (migration 215): triggers do it for those of older ones. */
+const OWN_SUMS: Setting[] = [["postern.sums", "statements"]];
+const ALWAYS: Setting[] = [["synchronous_commit", "on"], ["jit", "off"], ...OWN_SUMS, ...NOT_FOR_EVER];
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** Is `text` a UUID in canonical lower-case form? Ids from outside must pass this before they reach a statement. */

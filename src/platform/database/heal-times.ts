@@ -34,7 +34,7 @@ export async function healFutureTimes(world: Healer, times: readonly FutureTime[
 
 /** By ctid, with the leaf it is in: a table may be partitioned. Rows that somebody holds are for the next round. */
 async function healOne({ db, clock }: Healer, time: FutureTime): Promise<number> {
-  const now = time.clock === "database" ? "clock_timestamp()" : "$1::timestamptz";
+  const now = time.clock === "database" ? "statement_timestamp()" : "$1::timestamptz";
   const bound = `${now} + make_interval(secs => ${time.ahead_s})`;
   const text = `with beyond as materialized (
       select t.tableoid, t.ctid from ${time.table} t

@@ -55,9 +55,9 @@ type Use = { pid: number; master_key: Buffer } & Pick<SealKeys, "data" | "sealin
 
 async function noteUse(db: Query, process_id: string, use: Use): Promise<void> {
   await db.execute(
-    `with forgotten as (delete from key_ring_use where seen_at < clock_timestamp() - $7 * interval '1 day')
+    `with forgotten as (delete from key_ring_use where seen_at < statement_timestamp() - $7 * interval '1 day')
      insert into key_ring_use (process, machine, pid, master_key, newest_data_key, seals_with, seen_at)
-     values ($1, $2, $3, $4, $5, $6, clock_timestamp())
+     values ($1, $2, $3, $4, $5, $6, statement_timestamp())
      on conflict (process) do update
         set newest_data_key = excluded.newest_data_key, seals_with = excluded.seals_with, seen_at = excluded.seen_at`,
     [process_id, hostname(), use.pid, use.master_key, newestDataKey(use), use.sealing, FORGET_DAYS],

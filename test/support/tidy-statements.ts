@@ -1,0 +1,39 @@
+// Shapes of statements and migrations that PostgreSQL with Citus refuses on the tables of a distributed schema (docs/scaling.md). What a
+// statement assembles from pieces is seen piece by piece; the long test of cells runs the statements themselves.
+import type { Violation } from "./tidy-rules.ts";
+import type { Source } from "./tidy-source.ts";
+
+const VOLATILE = String.raw`\b(?:clock_timestamp|timeofday|random|gen_random_uuid|nextval)\s*\(`;
+const CHANGES = new RegExp(
+  String.raw`(?:\bupdate\s+\w+\s+(?:as\s+)?(?:\w+\s+)?set\b|\bdelete\s+from\b|\bdo\s+update\b)[^;]*?(${VOLATILE})`,
+  "i",
+);
+/** The first migration that keeps to it: those before are rewritten when a schema is distributed. */
+const FIRST = 215;
+
+/** Functions that give another value for each row stand in no update, delete or `on conflict do update`. */
+export function checkStatements(source: Source): Violation[] {
+  if (/\.(test|fixture)\.ts$/.test(source.path)) return [];
+  return source.literals.flatMap(({ what, line }) => {
+    const found = CHANGES.exec(what)?.[1];
+    if (!found) return [];
+    const message = `changes rows with ${found}), which Citus refuses: take statement_timestamp() or a parameter`;
+    return [{ rule: "statements", path: source.path, line, message }];
+  });
+}
+
+/** Migrations make no triggers on tables, and policies by procedures alone, which know the form that is needed. */
+export function checkMigration(path: string, text: string): Violation[] {
+  const number = Number(/\/(\d{4})_/.exec(path)?.[1] ?? 0);
+  if (number <= FIRST) return [];
+  const report = (message: string) => ({ rule: "statements", path, line: 1, message });
+  const code = text.replaceAll(/--[^\n]*/g, "");
+  return [
+    ...(/\bcreate\s+(or\s+replace\s+)?trigger\b/i.test(code)
+      ? [report("makes a trigger, which Citus refuses: let the statements do it")]
+      : []),
+    ...(/\bcreate\s+policy\b[^;]*\bselect\b/i.test(code)
+      ? [report("makes a policy with a select, which Citus refuses: call protect_tenant_table or protect_system_table")]
+      : []),
+  ];
+}
