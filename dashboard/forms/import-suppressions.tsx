@@ -1,13 +1,14 @@
 // A list of another provider as a file: dropped, read by the server, looked at, then added, with progress and a report. The job stands
 // in the page's address, so that the page can be left and opened again.
 import { useQuery } from "@tanstack/react-query";
-import { type DragEvent, useId, useState } from "react";
+import { useState } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { suppressionImport } from "../api/import-queries.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { wordOf } from "../lib/states.ts";
 import { saySize } from "../lib/times.ts";
 import { Button } from "../ui/button.tsx";
+import { DropZone } from "../ui/drop-zone.tsx";
 import { Field } from "../ui/field.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { Loaded } from "../ui/states.tsx";
@@ -23,8 +24,6 @@ const BYTES_MAX = 25 * 1024 * 1024;
 type DropGiven = { started: (id: string) => void };
 
 export function DropFile({ started }: DropGiven) {
-  const id = useId();
-  const [isOver, setOver] = useState(false);
   const [provider, choose] = useState<Provider | "">("");
   const [tooLarge, setTooLarge] = useState<string | null>(null);
   const reading = useAct({
@@ -41,42 +40,16 @@ export function DropFile({ started }: DropGiven) {
     setTooLarge(isLarge ? `${file.name} has ${saySize(file.size)}; a file may have 26 MB. Split it.` : null);
     if (!isLarge) reading.mutate(file);
   };
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    read(event.dataTransfer.files[0]);
-  };
   const problem = tooLarge ?? fieldProblem(reading.error, "file") ?? fieldProblem(reading.error, "csv");
   return (
     <div className="panel pad grid gap-4">
-      <label
-        htmlFor={id}
-        className={isOver ? "drop over" : "drop"}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={drop}
-      >
-        <b className="font-semibold">
-          {reading.isPending ? "Reading the file…" : "Drop a CSV file here, or choose one"}
-        </b>
-        <span className="dim">
-          As your provider exports it. Columns and provider are recognised; nothing is added before you have looked.
-        </span>
-        <input
-          id={id}
-          type="file"
-          className="sr-only"
-          accept=".csv,text/csv,text/plain"
-          disabled={reading.isPending}
-          onChange={(event) => {
-            read(event.target.files?.[0]);
-            event.target.value = "";
-          }}
-        />
-      </label>
+      <DropZone
+        say={reading.isPending ? "Reading the file…" : "Drop a CSV file here, or choose one"}
+        help="As your provider exports it. Columns and provider are recognised; nothing is added before you have looked."
+        accept=".csv,text/csv,text/plain"
+        busy={reading.isPending}
+        take={([file]) => read(file)}
+      />
       {problem !== undefined && (
         <p role="alert" className="problem">
           {problem}

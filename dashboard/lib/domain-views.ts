@@ -10,7 +10,7 @@ export function readStatsView(search: Search): StatsView {
 }
 
 export const DMARC_SPANS = [7, 30, 90, 365] as const;
-export const DMARC_LISTS = ["sources", "reports"] as const;
+export const DMARC_LISTS = ["sources", "reports", "upload"] as const;
 export type DmarcView = {
   days?: (typeof DMARC_SPANS)[number];
   list?: (typeof DMARC_LISTS)[number];

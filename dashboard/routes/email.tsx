@@ -10,7 +10,7 @@ import { saySize } from "../lib/times.ts";
 import { MailContent } from "../mail/content.tsx";
 import { Timeline } from "../mail/timeline.tsx";
 import { WhyPanel } from "../mail/why-panel.tsx";
-import { LiveMark } from "../ui/live-switch.tsx";
+import { CutBanner, LiveMark } from "../ui/live-switch.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
@@ -39,6 +39,7 @@ export function OneEmail() {
         beside={found && <Tag tone={toneOfEmail(found.status)}>{wordOf(found.status)}</Tag>}
         acts={found && <EmailActs email={found} />}
       />
+      <CutBanner state={live} readAtMs={query.dataUpdatedAt} />
       {found ? (
         <Found email={found} live={live} />
       ) : (

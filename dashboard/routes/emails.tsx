@@ -13,7 +13,7 @@ import { toneOfEmail, wordOf } from "../lib/states.ts";
 import { sayDuration, sayShortly } from "../lib/times.ts";
 import { Button } from "../ui/button.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
-import { LiveSwitch } from "../ui/live-switch.tsx";
+import { CutBanner, LiveSwitch } from "../ui/live-switch.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
@@ -53,6 +53,7 @@ export function Emails() {
         }
       />
       <SendOne title="Compose" open={isComposing} close={() => compose(false)} />
+      <CutBanner state={live} readAtMs={list.dataUpdatedAt} />
       <EmailFilterBar filters={filters} change={change} clear={() => void navigate({ search: {} })} />
       <div className="panel" aria-busy={list.isFetching && list.isPlaceholderData}>
         <Loaded of={list} rows={10}>

@@ -11,6 +11,7 @@ import { FIRST_DAY } from "./stories/first-day.ts";
 import { INBOUND_STORIES } from "./stories/inbound.ts";
 import { LIST_STORIES } from "./stories/lists.ts";
 import { MASKED_STORIES } from "./stories/masked.ts";
+import { OIDC_STORIES } from "./stories/oidc.ts";
 import { OPERATOR_STORIES } from "./stories/operator.ts";
 import { PEOPLE_STORIES } from "./stories/people.ts";
 import { SETTINGS_STORIES } from "./stories/settings.ts";
@@ -25,6 +26,7 @@ const STORIES: readonly Story[] = [
   ...OPERATOR_STORIES,
   ...PEOPLE_STORIES,
   ...SIGN_UP_STORIES,
+  ...OIDC_STORIES,
   ...INBOUND_STORIES,
   ...TEMPLATE_STORIES,
   ...MASKED_STORIES,

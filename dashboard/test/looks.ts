@@ -12,8 +12,8 @@ const WIDTHS = [360, 1280, WIDEST];
 /** A frame without content is a picture of one. */
 const FRAME_MS = 5_000;
 
-/** `as`: who looks, when it is not the owner. */
-export type Look = { name: string; path: string; ready: string; as?: "nobody" | "newcomer" };
+/** `as`: who looks, when it is not the owner. `cut`: once the page is there, the connection is not. */
+export type Look = { name: string; path: string; ready: string; as?: "nobody" | "newcomer"; cut?: true };
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
@@ -24,6 +24,11 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "emails", path: "/emails", ready: "read at" },
     { name: "emails-filtered", path: "/emails?status=bounced&from=nordkiosk", ready: "read at" },
     { name: "emails-empty", path: "/emails?tag=nothing", ready: "No e-mail fits these filters" },
+    { name: "emails-live", path: "/emails?live=true", ready: " s ago" },
+    { name: "emails-cut", path: "/emails?live=true", ready: " s ago", cut: true },
+    { name: "inbound-live", path: "/inbound?live=true", ready: " s ago" },
+    { name: "inbound-cut", path: "/inbound?live=true", ready: " s ago", cut: true },
+    { name: "email-cut", path: `/emails/${mails.delivered}`, ready: "Accepted by the API", cut: true },
     { name: "email-delivered", path: `/emails/${mails.delivered}`, ready: "Accepted by the API" },
     { name: "email-deferred", path: `/emails/${mails.deferred}`, ready: "asks us to slow down" },
     { name: "email-bounced", path: `/emails/${mails.bounced}`, ready: "this address takes no mail" },
@@ -81,6 +86,12 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "domain-statistics", path: `/domains/${records.verified}/statistics`, ready: "Recipients, by UTC time" },
     { name: "domain-providers", path: `/domains/${records.verified}/statistics?by=provider`, ready: "CSV" },
     { name: "domain-dmarc", path: `/domains/${records.verified}/dmarc`, ready: "pass DMARC" },
+    {
+      name: "domain-dmarc-reports",
+      path: `/domains/${records.verified}/dmarc?list=reports`,
+      ready: "reporter.example",
+    },
+    { name: "domain-dmarc-upload", path: `/domains/${records.verified}/dmarc?list=upload`, ready: "Drop reports here" },
     { name: "domain-tls", path: `/domains/${records.verified}/tls`, ready: "Mail leaves over TLS" },
     { name: "domain-spam", path: `/domains/${inbound.domain}/spam`, ready: "Judged by" },
     { name: "domain-spam-none", path: `/domains/${records.verified}/spam`, ready: "does not receive" },
@@ -114,6 +125,7 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
           if (width !== WIDEST)
             seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
           if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
+          await page.context().setOffline(false);
           const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
           seen.faults.push(...others.map((text) => `${where}: ${text}`));
         }
@@ -125,18 +137,25 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
   return seen;
 }
 
-async function lookAt(page: Page, { path, ready }: Look, picture: string): Promise<boolean> {
+async function lookAt(page: Page, { path, ready, cut }: Look, picture: string): Promise<boolean> {
   // Away first: another token behind # alone loads nothing.
   await page.goto("about:blank");
   await page.goto(path);
-  const isReady = await page
-    .getByText(ready)
-    .first()
-    .waitFor()
-    .then(
-      () => true,
-      () => false,
-    );
+  const shows = (text: string): Promise<boolean> =>
+    page
+      .getByText(text)
+      .first()
+      .waitFor()
+      .then(
+        () => true,
+        () => false,
+      );
+  let isReady = await shows(ready);
+  if (cut) {
+    await page.locator(".live[data-state=live]").waitFor();
+    await page.context().setOffline(true);
+    isReady &&= await shows("The connection is cut");
+  }
   await framesAreThere(page);
   await page.screenshot({ path: picture });
   return isReady;
@@ -150,7 +169,8 @@ async function framesAreThere(page: Page): Promise<void> {
 }
 
 /** What the browser says of an answer that the page is about. */
-function expectedOn({ name, as }: Look): RegExp {
+function expectedOn({ name, as, cut }: Look): RegExp {
+  if (cut) return /INTERNET_DISCONNECTED/;
   if (name === "email-missing" || name === "link-over") return /status of 40[14]/;
   return as === "nobody" ? /status of 401/ : /^$/;
 }

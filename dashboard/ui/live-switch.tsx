@@ -46,6 +46,22 @@ export function LiveMark({ state, readAtMs }: Given) {
   );
 }
 
+/** Over what is not followed for now: how old it is, and that this ends by itself. */
+export function CutBanner({ state, readAtMs }: Given) {
+  const when = readAtMs === 0 ? null : new Date(readAtMs).toLocaleTimeString("en-GB");
+  return (
+    <div role="status">
+      {state === "cut" && (
+        <p className="cut">
+          <b className="font-semibold">The connection is cut.</b>{" "}
+          {when !== null && `What stands here was read at ${when} and may have changed since. `}
+          Postern is asked again every few seconds; then what was missed is read.
+        </p>
+      )}
+    </div>
+  );
+}
+
 function ReadAgo({ readAtMs }: Pick<Given, "readAtMs">) {
   const [nowMs, tick] = useState(Date.now());
   useEffect(() => {

@@ -91,7 +91,9 @@ export function DmarcReports({ id, after }: { id: string; after: string | undefi
     <Loaded of={list}>
       {(page) =>
         page.reports.length === 0 ? (
-          <Empty title="No report here">They come by mail, once a day from each receiver.</Empty>
+          <Empty title="No report here">
+            They come by mail, once a day from each receiver. Reports that came elsewhere can be uploaded.
+          </Empty>
         ) : (
           <>
             <table className="table">

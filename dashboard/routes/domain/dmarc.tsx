@@ -1,9 +1,10 @@
 // What receivers report of mail in the domain's name: how much passes, who sends it, and which policy may come next.
 import { useQuery } from "@tanstack/react-query";
-import { getRouteApi } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../../api/client.ts";
 import { dmarcAddress, dmarcDaily, dmarcSummary } from "../../api/domain-queries.ts";
 import { Chart } from "../../charts/chart.tsx";
+import { UploadReports } from "../../forms/domain/upload-reports.tsx";
 import { DMARC_LISTS, DMARC_SPANS, type DmarcView, sayShare } from "../../lib/domain-views.ts";
 import { wordOf } from "../../lib/states.ts";
 import { CopyButton } from "../../ui/copy.tsx";
@@ -24,44 +25,62 @@ export function DmarcPage() {
   const summary = useQuery(dmarcSummary(id, days));
   return (
     <DomainPage id={id}>
-      {() => (
-        <>
-          <div className="filters">
-            <select
-              className="input"
-              aria-label="Days"
-              value={days}
-              onChange={(event) => change({ days: DMARC_SPANS.find((one) => String(one) === event.target.value) })}
-            >
-              {DMARC_SPANS.map((one) => (
-                <option key={one} value={one}>
-                  Last {one} days
-                </option>
-              ))}
-            </select>
-          </div>
-          <div className="stack">
-            <Loaded of={summary}>{(found) => <Alignment id={id} summary={found} days={days} />}</Loaded>
-            <Address id={id} />
-            <section className="panel" aria-label="Lists">
-              <div className="flex flex-wrap items-center gap-2 px-[14px] pt-3">
-                {DMARC_LISTS.map((one) => (
-                  <button
-                    key={one}
-                    type="button"
-                    className={one === list ? "btn" : "btn quiet"}
-                    aria-pressed={one === list}
-                    onClick={() => change({ list: one })}
-                  >
-                    {wordOf(one)}
-                  </button>
+      {({ domain }) =>
+        list === "upload" ? (
+          <section className="panel" aria-label="Upload reports">
+            <UploadReports domain={domain} />
+            <div className="foot">
+              Every report lands at the domain that it is about.
+              <span className="grow" />
+              <Link to="/domains/$id/dmarc" params={{ id }} search={{ list: "reports" }} className="btn quiet">
+                All reports
+              </Link>
+            </div>
+          </section>
+        ) : (
+          <>
+            <div className="filters">
+              <select
+                className="input"
+                aria-label="Days"
+                value={days}
+                onChange={(event) => change({ days: DMARC_SPANS.find((one) => String(one) === event.target.value) })}
+              >
+                {DMARC_SPANS.map((one) => (
+                  <option key={one} value={one}>
+                    Last {one} days
+                  </option>
                 ))}
-              </div>
-              {list === "sources" ? <DmarcSources id={id} days={days} /> : <DmarcReports id={id} after={after} />}
-            </section>
-          </div>
-        </>
-      )}
+              </select>
+              <span className="grow" />
+              <Link to="/domains/$id/dmarc" params={{ id }} search={{ list: "upload" }} className="btn">
+                Upload reports
+              </Link>
+            </div>
+            <div className="stack">
+              <Loaded of={summary}>{(found) => <Alignment id={id} summary={found} days={days} />}</Loaded>
+              <Address id={id} />
+              <section className="panel" aria-label="Lists">
+                <div className="flex flex-wrap items-center gap-2 px-[14px] pt-3">
+                  {DMARC_LISTS.filter((one) => one !== "upload").map((one) => (
+                    <button
+                      key={one}
+                      type="button"
+                      className={one === list ? "btn" : "btn quiet"}
+                      aria-pressed={one === list}
+                      onClick={() => change({ list: one })}
+                    >
+                      {wordOf(one)}
+                    </button>
+                  ))}
+                </div>
+                {list === "sources" && <DmarcSources id={id} days={days} />}
+                {list === "reports" && <DmarcReports id={id} after={after} />}
+              </section>
+            </div>
+          </>
+        )
+      }
     </DomainPage>
   );
 }

@@ -9,7 +9,7 @@ import type { InboundFilters } from "../../lib/inbound-filters.ts";
 import { RECEIVED_EVENTS, readsEvery, useLive } from "../../lib/live.ts";
 import { toneOfInbound, wordOf } from "../../lib/states.ts";
 import { ListFoot } from "../../ui/list-foot.tsx";
-import { LiveSwitch } from "../../ui/live-switch.tsx";
+import { CutBanner, LiveSwitch } from "../../ui/live-switch.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
@@ -43,6 +43,7 @@ export function Inbound() {
         }
       />
       <InboundNav />
+      <CutBanner state={live} readAtMs={list.dataUpdatedAt} />
       <InboundFilterBar filters={filters} change={change} clear={() => void navigate({ search: {} })} />
       <div className="panel" aria-busy={list.isPlaceholderData}>
         <Loaded of={list} rows={10}>

@@ -1,6 +1,9 @@
-// Stories of one domain's pages: a change of DKIM keys step by step, warming, statistics, DMARC, TLS.
+// Stories of one domain's pages: a change of DKIM keys step by step, warming, statistics, DMARC and its uploads, TLS.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import { reportXml } from "../../../src/mail/dmarc-report/report.fixture.ts";
+import { makeZip } from "../../../src/mail/dmarc-report/zip.fixture.ts";
 import type { Story } from "../story.ts";
 
 export const DOMAIN_STORIES: readonly Story[] = [
@@ -88,6 +91,42 @@ export const DOMAIN_STORIES: readonly Story[] = [
       const { body } = await scene.ask("GET", `/v1/domains/${records.verified}`);
       assert.equal(body.tls_policy, "require");
       await scene.ask("PUT", `/v1/domains/${records.verified}`, { tls_policy: "opportunistic" });
+    },
+  },
+  {
+    name: "DMARC reports are uploaded, plain and packed: each says what became of it, and none counts twice",
+    async play({ scene, records }, page) {
+      const yesterday = Math.floor(Date.now() / 86_400_000 - 1) * 86_400;
+      const report = (id: string, domain: string) =>
+        Buffer.from(
+          reportXml({ id, domain, org: "postmaster.example", begin_s: yesterday, records: [{ count: 4_217 }] }),
+        );
+      const file = (name: string, buffer: Buffer) => ({ name, mimeType: "application/octet-stream", buffer });
+      const drop = (...files: ReturnType<typeof file>[]) => page.getByLabel(/^Drop reports here/).setInputFiles(files);
+      const said = (name: string) => page.getByRole("listitem").filter({ hasText: name });
+      await page.goto(`/domains/${records.verified}/dmarc`);
+      await page.getByRole("link", { name: "Upload reports" }).click();
+      await page.waitForURL(/list=upload/);
+      await drop(
+        file("one.xml", report("up-1", "nordkiosk.example")),
+        file("two.xml.gz", gzipSync(report("up-2", "nordkiosk.example"))),
+        file("three.zip", makeZip([{ name: "three.xml", content: report("up-3", "news.nordkiosk.example") }])),
+      );
+      await said("one.xml").getByText("4,217 mails, reported from postmaster.example.").waitFor();
+      await said("two.xml.gz").getByText("Counted").waitFor();
+      await said("three.zip").getByText("4,217 mails about news.nordkiosk.example").waitFor();
+      await drop(file("again.xml", report("up-1", "nordkiosk.example")));
+      await said("again.xml").getByText("that is here already").waitFor();
+      await drop(file("other.xml", report("up-4", "elsewhere.example")), file("notes.txt", Buffer.from("no report")));
+      await said("other.xml").getByText("The report is about elsewhere.example").waitFor();
+      await said("notes.txt").getByText("is no DMARC report").waitFor();
+      await page.getByRole("link", { name: "All reports" }).click();
+      await page.getByRole("cell", { name: "postmaster.example" }).nth(2).waitFor();
+      const { body } = await scene.ask("GET", `/v1/domains/${records.verified}/dmarc/reports?limit=100`);
+      const uploaded = (body.reports as unknown as { org_name: string }[]).filter(
+        ({ org_name }) => org_name === "postmaster.example",
+      );
+      assert.equal(uploaded.length, 3);
     },
   },
 ];

@@ -170,10 +170,12 @@ export const EMAIL_STORIES: readonly Story[] = [
       await page.getByRole("cell", { name: "Sent while hidden" }).last().waitFor();
       await page.context().setOffline(true);
       await page.getByRole("button", { name: "Connecting again" }).waitFor();
+      await page.getByText(/was read at \d\d:\d\d:\d\d and may have changed/).waitFor();
       assert.equal((await send("Sent while cut off")).status, 202);
       await page.context().setOffline(false);
       await page.locator(".live[data-state=live]").waitFor();
       await page.getByRole("cell", { name: "Sent while cut off" }).last().waitFor();
+      await page.getByText("The connection is cut.").waitFor({ state: "hidden" });
     },
     expected: /INTERNET_DISCONNECTED/,
   },

@@ -76,4 +76,41 @@ export const MASKED_STORIES: readonly Story[] = [
       assert.deepEqual([body.replies_person_hour, body.forged_mail], [25, "warn"]);
     },
   },
+  {
+    name: "a mailbox is removed after a question, stays while it is an alias's only one, and leaves the aliases that have another",
+    async play({ scene }, page) {
+      const only = "only.one@posteo.example";
+      const second = "second.one@posteo.example";
+      const make = async (local_part: string, forward_to: string[]): Promise<string> => {
+        const { status, body } = await scene.ask("POST", "/v1/masked/aliases", { local_part, forward_to });
+        assert.equal(status, 201, JSON.stringify(body));
+        return (body.alias as unknown as { id: string }).id;
+      };
+      await make("alone.shop", [only]);
+      const both = await make("both.shop", [only, second]);
+      const row = (email: string) => page.getByRole("row").filter({ hasText: email });
+      const remove = async (email: string): Promise<void> => {
+        await row(email)
+          .getByRole("button", { name: `Remove ${email}` })
+          .click();
+        await page.getByRole("button", { name: "Remove the mailbox" }).click();
+      };
+      await page.goto("/masked/destinations");
+      await row(second)
+        .getByRole("button", { name: `Remove ${second}` })
+        .click();
+      await page.getByRole("button", { name: "Keep it" }).click();
+      await row(second).waitFor();
+      await remove(second);
+      await page.getByText(`${second} is removed from all aliases.`).waitFor();
+      await row(second).waitFor({ state: "hidden" });
+      const { body } = await scene.ask("GET", `/v1/masked/aliases/${both}`);
+      assert.deepEqual((body.alias as unknown as { forward_to: string[] }).forward_to, [only]);
+      await remove(only);
+      await page.getByText(/the only one of an alias; change or delete that first/i).waitFor();
+      await row(only).waitFor();
+      await row(only).getByRole("link", { name: only }).click();
+      await page.getByText("2 aliases").waitFor();
+    },
+  },
 ];
