@@ -372,6 +372,20 @@ alter table delivery enable row level security;
 alter table delivery force row level security;
 create policy tenant on delivery as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table destination_order (
+  domain text collate "C" not null,
+  suspended_at timestamp with time zone,
+  suspended_by text,
+  note text,
+  retry_at timestamp with time zone,
+  drop_before timestamp with time zone,
+  dropped bigint default 0 not null,
+  constraint destination_order_pkey PRIMARY KEY (domain)
+);
+alter table destination_order enable row level security;
+alter table destination_order force row level security;
+create policy system on destination_order as permissive for all using (( SELECT postern_system() AS postern_system));
+
 create table dkim_key (
   org_id uuid not null,
   id uuid not null,

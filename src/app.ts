@@ -36,6 +36,7 @@ import { mountMasked } from "./masked/routes.ts";
 import { startOutboundWork } from "./outbound/background.ts";
 import { guardSending } from "./outbound/guard/guard.ts";
 import { mountWitness } from "./outbound/guard/witness.ts";
+import { mountQueue } from "./outbound/operate/queue-routes.ts";
 import { laneFinder, MTA_CHANNEL, notifier, startOutbound } from "./outbound/outbound.ts";
 import { mountPools } from "./outbound/pools/pool-endpoints.ts";
 import { mountRelays } from "./outbound/route/relay-endpoints.ts";
@@ -130,7 +131,10 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   api.register(async (scope) => mountForPasswordManagers(scope as unknown as Api, world, engine));
   mountWitness(api, world);
   mountCertificates(api, world);
-  mountDashboard(api, world, (scope) => mountPeople(scope, { ...world, mailer: serviceMailer(world, engine) }));
+  mountDashboard(api, world, (scope) => {
+    mountPeople(scope, { ...world, mailer: serviceMailer(world, engine) });
+    mountQueue(scope, world);
+  });
 }
 
 function pagePorts(world: World, engine: Engine) {

@@ -4,6 +4,9 @@
 import { waitingOrganizations } from "../accounts/accounts.ts";
 import { atMostEvery, startRounds } from "../platform/process/rounds.ts";
 import type { World } from "../platform/world.ts";
+import { dropOrdered } from "./operate/drop.ts";
+import { suspendedDestinations } from "./operate/held.ts";
+import type { FinishWorld } from "./path/finish.ts";
 import * as pools from "./pools/pool-queries.ts";
 import { dayOf } from "./pools/warmup.ts";
 import { oldestDue } from "./queries.ts";
@@ -15,13 +18,27 @@ import { sweepTlsResults } from "./route/tls-results.ts";
 type UpkeepWorld = StsWorld & Pick<World, "metrics">;
 
 const EVERY_MS = 60_000;
+const DROP_EVERY_MS = 2_000;
 const KEEP_EVERY_MS = 3_600_000;
 const DAY_MS = 86_400_000;
 const USAGE_KEPT_MS = 100 * DAY_MS;
 const SWEEP_ROWS_MAX = 5_000;
 
 /** Starts the work; `stop` ends it after the step at hand. */
-export function startOutboundWork(world: UpkeepWorld): { stop(): Promise<void> } {
+export function startOutboundWork(world: UpkeepWorld & FinishWorld): { stop(): Promise<void> } {
+  const works = [startUpkeep(world), startDrops(world)];
+  return { stop: async () => void (await Promise.all(works.map(({ stop }) => stop()))) };
+}
+
+function startDrops(world: FinishWorld): { stop(): Promise<void> } {
+  return startRounds(world, {
+    name: "drops of the queue",
+    every_ms: DROP_EVERY_MS,
+    round: (signal, beat) => dropOrdered(world, signal, beat),
+  });
+}
+
+function startUpkeep(world: UpkeepWorld): { stop(): Promise<void> } {
   const watchLanes = laneWatch(world);
   const keepWaiting = atMostEvery(world, KEEP_EVERY_MS, () => keepSuspended(world));
   return startRounds(world, {
@@ -41,7 +58,8 @@ export function startOutboundWork(world: UpkeepWorld): { stop(): Promise<void> }
 /** How long the mail that has waited longest has been due: it grows when nobody takes mail. */
 async function tellAge(world: Pick<World, "db" | "clock" | "metrics">): Promise<void> {
   const gauge = world.metrics.gauge("postern_oldest_due_seconds", "How long the oldest due work has waited", ["queue"]);
-  const [row] = await oldestDue(world.db, new Date(world.clock.now()), await waitingOrganizations(world));
+  const suspended = { orgs: await waitingOrganizations(world), domains: await suspendedDestinations(world) };
+  const [row] = await oldestDue(world.db, new Date(world.clock.now()), suspended);
   gauge.set({ queue: "mail" }, row?.seconds ?? 0);
 }
 

@@ -7,6 +7,8 @@ import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
+import { followOrders } from "./operate/follow.ts";
+import type { Held } from "./operate/held.ts";
 import { type Outside, realOutside } from "./outside.ts";
 import { deferredLocally } from "./path/attempt.ts";
 import { type Complain, createFinisher } from "./path/finish.ts";
@@ -31,7 +33,7 @@ import { type Forgotten, watchForgotten } from "./queue/orphans.ts";
 import { createParking, type Parking, type ParkingParts } from "./queue/parking.ts";
 import { giveBackAttempts, isUncounted } from "./queue/ration.ts";
 import { createRehomer, type Rehomer } from "./queue/rehome.ts";
-import { createSuspended, type Suspended } from "./queue/suspended.ts";
+import type { Suspended } from "./queue/suspended.ts";
 import { notifier } from "./queue/wake.ts";
 import { type Reach, watchReach } from "./route/reach.ts";
 import { relayFinder, relayPlanner } from "./route/relays.ts";
@@ -110,6 +112,7 @@ type Engine = {
   parts: PathParts;
   parking: Parking;
   suspended: Suspended;
+  held: Held;
   recheck: Recheck;
   mark: Mark | null;
   /** Reservations whose accepting statement is under way. */
@@ -169,14 +172,13 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     recheck,
     admit: (delivery) => admit(whole(), delivery),
   });
-  const suspended = createSuspended(world, (orgIds) => {
-    if (built) holdBack(built, orgIds);
-  });
+  const { suspended, orders } = followOrders(world, () => built);
   const claimer = createClaimer(world, {
     leases,
     memory: held.memory,
     sources,
     suspended,
+    held: orders,
     mark: deps.mark,
     take: (lane, job) => take(whole(), lane, job),
   });
@@ -186,7 +188,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     returned: () => claimer.wake(),
   });
   const gathered = { sources, usage, otherSource, results, leases, journal, reach };
-  const working = { parts, parking, suspended, recheck, rehomer, intake, claimer, forgotten };
+  const working = { parts, parking, suspended, held: orders, recheck, rehomer, intake, claimer, forgotten };
   built = { world, ...held, ...gathered, ...working, mark: deps.mark ?? null, reserved: 0, stopping: false };
   gauges(built);
   return faceOf(built);
@@ -249,6 +251,7 @@ export async function hasQueuedMail(tx: Tx, orgId: string, domainId: string): Pr
 function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
   if (engine.stopping || !engine.leases.mayStart()) return null;
   if (!engine.leases.owns(lane.source_id, lane.slot) || !engine.sources.isUnlimited(lane.source_id)) return null;
+  if (engine.held.has(lane.domain)) return null;
   if (!engine.memory.admit(lane, bytes, engine.world.clock.now())) return null;
   engine.reserved += 1;
   return engine.leases.node();
@@ -347,13 +350,6 @@ function divertAll(engine: Engine): void {
   }
 }
 
-/** Organizations were suspended: what waits here for its turn waits in the queue from now on. */
-function holdBack({ paths, parking }: Engine, orgIds: string[]): void {
-  for (const path of paths.values()) {
-    for (const orgId of orgIds) for (const { job } of path.fairness.drainOf(orgId)) parking.putBack(job);
-  }
-}
-
 type FixedParts = Pick<PathParts, "open" | "loadBody" | "signingKeys" | "results" | "usage" | "reach" | "finisher">;
 
 function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
@@ -363,6 +359,7 @@ function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
     mayEnd: (job) => mayEnd(whole(), job),
     stopping: () => whole().stopping,
     isSuspended: (orgId) => whole().suspended.has(orgId),
+    isHeld: (domain) => whole().held.has(domain),
     putBack: (job) => whole().parking.putBack(job),
     lookAgain: (delivery) => lookAgain(whole(), delivery),
     isForOther: (job, source) => whole().otherSource.note(job, source),

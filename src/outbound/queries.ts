@@ -3,14 +3,17 @@
 import type { Query, Tx } from "../platform/database/db.ts";
 import type { Job, Lane, Mark } from "./types.ts";
 
+type DueLanes = { busy: number[]; crowded?: string[]; held?: string[]; now: Date; limit: number };
+
 /**
  * Lanes of the own slots with due mail. Index: lane_due. `busy` are lanes whose window in memory is full, `crowded` are
- * organizations that hold their share of the memory, or are suspended: their lanes are passed over (10,000 of them: 3 ms).
+ * organizations that hold their share of the memory, or are suspended: their lanes are passed over (10,000 of them: 3 ms), and so
+ * are those to the destinations that are `held`.
  */
 export function dueLanes(
   db: Query,
   slots: { source_id: string; slot: number }[],
-  { busy, crowded = [], now, limit }: { busy: number[]; crowded?: string[]; now: Date; limit: number },
+  { busy, crowded = [], held = [], now, limit }: DueLanes,
 ) {
   return db.query<Lane>(
     `select l.id, l.org_id, l.source_id, l.slot, l.domain, l.class, l.relay_domain_id
@@ -19,10 +22,10 @@ export function dueLanes(
          select * from lane
           where source_id = s.source_id and slot = s.slot and next_at <= $4
             and (paused_until is null or paused_until <= $4) and id <> all($3::bigint[])
-            and org_id <> all($6::uuid[])
+            and org_id <> all($6::uuid[]) and domain <> all($7::text[])
           order by next_at limit $5) l
       order by l.next_at limit $5`,
-    [slots.map((s) => s.source_id), slots.map((s) => s.slot), busy, now, limit, crowded],
+    [slots.map((s) => s.source_id), slots.map((s) => s.slot), busy, now, limit, crowded, held],
   );
 }
 
@@ -410,12 +413,12 @@ export function claimExpired(
 }
 
 /**
- * Mail of these organizations (null: of all) that would be out of time before `until` has until then, unless its sender set
+ * Mail of these organizations and to these destinations (null: of and to all) that would be out of time before `until` has until then, unless its sender set
  * the time; how many. `held`: mail that was in the hands of a node. Indexes: delivery_expiry, delivery_owned.
  */
 export function extendWaiting(
   db: Query,
-  orgs: string[] | null,
+  { orgs, domains }: { orgs: string[] | null; domains: string[] | null },
   { held, until, limit }: { held: boolean; until: Date; limit: number },
 ) {
   return db.execute(
@@ -423,9 +426,10 @@ export function extendWaiting(
        from (select e.org_id, e.message_id, e.position from delivery e
                join message m on m.org_id = e.org_id and m.id = e.message_id and m.expires_at is null
               where e.owner is ${held ? "not " : ""}null and e.expires_at < $1 and ($2::uuid[] is null or e.org_id = any($2))
+                and ($4::text[] is null or e.lane_id = any(array(select id from lane where domain = any($4))))
               order by e.expires_at limit $3 for update of e skip locked) picked
       where d.org_id = picked.org_id and d.message_id = picked.message_id and d.position = picked.position`,
-    [until, orgs, limit],
+    [until, orgs, limit, domains],
   );
 }
 
@@ -460,12 +464,13 @@ export function retireIdle(db: Query, before: Date, limit: number) {
   );
 }
 
-/** For how many seconds mail has been due that waited longest; parked destinations and suspended organizations do not count. 20 ms at 100,000 lanes. */
-export function oldestDue(db: Query, now: Date, suspended: string[]) {
+/** For how many seconds mail has been due that waited longest; parked destinations do not count, nor what is suspended. 20 ms at 100,000 lanes. */
+export function oldestDue(db: Query, now: Date, suspended: { orgs: string[]; domains: string[] }) {
   return db.query<{ seconds: number }>(
     `select greatest(0, coalesce(extract(epoch from $1 - min(next_at)), 0))::float8 as seconds from lane
-      where next_at <= $1 and (paused_until is null or paused_until <= $1) and org_id <> all($2::uuid[])`,
-    [now, suspended],
+      where next_at <= $1 and (paused_until is null or paused_until <= $1) and org_id <> all($2::uuid[])
+        and domain <> all($3::text[])`,
+    [now, suspended.orgs, suspended.domains],
   );
 }
 

@@ -212,8 +212,9 @@ const STEPS_BY_NAME: Record<string, Step> = {
     const rows = given.map((key) => ({ ...key, org_id: ORG_ID, owner: nodeOf(side, chance) }));
     await queries.returnDeliveries(side.query as Db, rows, new Date(isLater ? momentOf(now, chance) : 0));
   },
-  "look for lanes": async (side, { now }) => {
-    const asked = { busy: [], now: new Date(now), limit: 100 };
+  "look for lanes": async (side, { chance, now }) => {
+    const held = DOMAINS.filter(() => chance.float() < 0.1);
+    const asked = { busy: [], held, now: new Date(now), limit: 100 };
     return (await queries.dueLanes(side.query as Db, SLOTS_OF_ALL, asked)).map(({ domain }) => domain).sort();
   },
   reschedule: async (side, { chance, now }) => {

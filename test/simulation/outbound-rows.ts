@@ -3,6 +3,7 @@
 
 import * as accounts from "../../src/accounts/queries.ts";
 import * as events from "../../src/events/queries.ts";
+import * as operate from "../../src/outbound/operate/operate-queries.ts";
 import * as pools from "../../src/outbound/pools/pool-queries.ts";
 import * as queries from "../../src/outbound/queries.ts";
 import * as healing from "../../src/outbound/queue/lane-queries.ts";
@@ -149,10 +150,11 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
     ],
     [
       textOf((db) => queries.dueLanes(db, [], { busy: [], now: new Date(0), limit: 0 })),
-      ([, slots, busy, now, limit, crowded]) =>
+      ([, slots, busy, now, limit, crowded, held]) =>
         [...lanes.values()]
           .filter((lane) => slots.includes(lane.slot) && lane.next_at <= ms(now) && !busy.includes(lane.id))
           .filter(({ paused_until, org_id }) => (paused_until ?? 0) <= ms(now) && !crowded.includes(org_id))
+          .filter(({ domain }) => !held.includes(domain))
           .sort((a, b) => a.next_at - b.next_at)
           .slice(0, limit)
           .map((lane) => ({ ...lane })),
@@ -523,6 +525,7 @@ function quietStatements(): [string, Statement][] {
     none(textOf((db) => pools.announceAddresses(db, 0, []))),
     none(textOf((db) => pools.addUsage(db, []))),
     none(textOf((db) => accounts.findNotActive(db))),
+    none(textOf((db) => operate.findStanding(db, new Date(0)))),
     none(textOf((db) => relays.findRelays(db, []))),
     none(textOf((db) => relays.findClosed(db, ""))),
     none(textOf((db) => relays.noteClosed(db, { machine: "", at: new Date(0), targets: [] }))),

@@ -37,7 +37,9 @@ export type PathParts = Attempt & {
   stopping(): boolean;
   /** Whether the mail of this organization is to wait in the queue. */
   isSuspended(orgId: string): boolean;
-  /** Takes a job of such an organization back. */
+  /** Whether the mail to this destination is to wait in the queue. */
+  isHeld(domain: string): boolean;
+  /** Takes a job of such an organization, or to such a destination, back. */
   putBack(job: Job): void;
   /** Its end if it waited here for long and may not leave any more; null at once when that need not be looked up. */
   lookAgain(delivery: Delivery): Promise<Outcome | null> | null;

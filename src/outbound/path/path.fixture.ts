@@ -140,6 +140,7 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
     shares: createShares<Path>((path) => drive(world, parts, path)),
     stopping: () => false,
     isSuspended: () => false,
+    isHeld: () => false,
     lookAgain: () => null,
     putBack: ({ message_id }: { message_id: string }) => noted.push(`put back: ${message_id}`),
     ...change,

@@ -167,8 +167,9 @@ function nextDelivery({ world, parts, path }: PathContext): Delivery | null {
   const context = { world, parts, path };
   const enter = (delivery: Delivery): boolean => !isSlowed(context, delivery) && parts.shares.enter(path, delivery);
   for (let delivery = path.fairness.next(enter); delivery; delivery = path.fairness.next(enter)) {
-    const isHeld = parts.isSuspended(delivery.job.org_id);
-    if (!isHeld && mayBeTried(delivery.job, world.clock.now())) return delivery;
+    const inTime = mayBeTried(delivery.job, world.clock.now());
+    const isHeld = parts.isSuspended(delivery.job.org_id) || (inTime && parts.isHeld(delivery.lane.domain));
+    if (!isHeld && inTime) return delivery;
     parts.shares.leave(delivery);
     // First: time was added in the queue to what waits by our doing.
     if (isHeld) parts.putBack(delivery.job);

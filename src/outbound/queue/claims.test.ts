@@ -96,6 +96,7 @@ function startClaiming(slots: number[]): { claimed: Job[]; memory: Memory } {
       today: () => "2026-11-20",
     } as unknown as Sources,
     suspended: { ids: async () => [] },
+    held: { domains: async () => [] },
     take: (_lane, job) => claimed.push(job),
   });
   return { claimed, memory };

@@ -3,6 +3,7 @@
 import type { Query } from "../../platform/database/db.ts";
 import { beatOf } from "../../platform/process/watchdog.ts";
 import type { World } from "../../platform/world.ts";
+import type { Held } from "../operate/held.ts";
 import type { Sources } from "../pools/sources.ts";
 import * as queries from "../queries.ts";
 import type { Job, Lane, Mark } from "../types.ts";
@@ -30,6 +31,7 @@ type Parts = {
   memory: Memory;
   sources: Sources;
   suspended: Pick<Suspended, "ids">;
+  held: Pick<Held, "domains">;
   /** Absent: nobody watches whether the database was restored. */
   mark?: Mark | undefined;
   take(lane: Lane, job: Job): void;
@@ -52,9 +54,9 @@ export function createClaimer(world: World, parts: Parts): Claimer {
         again = false;
         rounds.beat();
         // Also when nothing can be claimed: what is in memory of such an organization waits for this answer.
-        const suspended = await parts.suspended.ids();
+        const [suspended, held] = await Promise.all([parts.suspended.ids(), parts.held.domains()]);
         await sweepIfDue(suspended);
-        more = !stopped && (await claimOnce(world, parts, { lingering, suspended }));
+        more = !stopped && (await claimOnce(world, parts, { lingering, suspended, held }));
       } while (!stopped && (more || again));
     } catch (err) {
       world.log.warn({ err }, "claiming failed; trying again");
@@ -91,17 +93,17 @@ export function createClaimer(world: World, parts: Parts): Claimer {
   };
 }
 
-type Round = { lingering: Set<number>; suspended: string[] };
+type Round = { lingering: Set<number>; suspended: string[]; held: string[] };
 
 /** One round; true when there may be more due mail than was taken. */
-async function claimOnce(world: World, parts: Parts, { lingering, suspended }: Round): Promise<boolean> {
+async function claimOnce(world: World, parts: Parts, { lingering, suspended, held }: Round): Promise<boolean> {
   const { leases, memory, sources, take, mark = null } = parts;
-  const held = leases.slots();
-  const resting = new Set([...new Set(held.map(({ source_id }) => source_id))].filter((id) => rests(sources, id)));
-  const slots = held.filter(({ source_id }) => !resting.has(source_id));
+  const own = leases.slots();
+  const resting = new Set([...new Set(own.map(({ source_id }) => source_id))].filter((id) => rests(sources, id)));
+  const slots = own.filter(({ source_id }) => !resting.has(source_id));
   if (slots.length === 0 || !mayClaim(parts) || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
-  const taken = { busy: memory.busyLanes(), crowded: [...memory.crowded(), ...suspended] };
+  const taken = { busy: memory.busyLanes(), crowded: [...memory.crowded(), ...suspended], held };
   const lanes = await queries.dueLanes(world.db, slots, { ...taken, now, limit: LANES_PER_CLAIM });
   if (lanes.length === 0) return false;
   const rationed = await ration(sources, lanes, shareRows(lanes, memory));

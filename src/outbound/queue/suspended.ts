@@ -5,6 +5,7 @@
 // leave again.
 import { waitingOrganizations } from "../../accounts/accounts.ts";
 import type { World } from "../../platform/world.ts";
+import { suspendedDestinations } from "../operate/held.ts";
 import { extendWaiting } from "../queries.ts";
 
 const ASK_EVERY_MS = 5_000;
@@ -48,14 +49,26 @@ export function createSuspended(
   };
 }
 
-/** Mail of suspended organizations has a day left from now, at least; its sender's own `expires_at` holds. */
+/** Mail of suspended organizations and destinations has a day left from now, at least; its sender's own `expires_at` holds. */
 export async function keepSuspended(world: Pick<World, "db" | "clock">): Promise<void> {
   const suspended = await waitingOrganizations(world);
   if (suspended.length > 0) await giveTime(world, suspended);
+  await giveTimeTo(world, await suspendedDestinations(world));
 }
 
 /** All mail that waits (null) or that of some organizations has a day left from now, at least. */
-export async function giveTime({ db, clock }: Pick<World, "db" | "clock">, orgs: string[] | null): Promise<void> {
+export function giveTime(world: Pick<World, "db" | "clock">, orgs: string[] | null): Promise<void> {
+  return extend(world, { orgs, domains: null });
+}
+
+/** The same for mail to destinations that an operator suspended. */
+export async function giveTimeTo(world: Pick<World, "db" | "clock">, domains: string[]): Promise<void> {
+  if (domains.length > 0) await extend(world, { orgs: null, domains });
+}
+
+type Waiting = { orgs: string[] | null; domains: string[] | null };
+
+async function extend({ db, clock }: Pick<World, "db" | "clock">, waiting: Waiting): Promise<void> {
   const asked = { until: new Date(clock.now() + TIME_LEFT_MS), limit: ROWS_AT_ONCE };
-  for (const held of [false, true]) while ((await extendWaiting(db, orgs, { ...asked, held })) > 0);
+  for (const held of [false, true]) while ((await extendWaiting(db, waiting, { ...asked, held })) > 0);
 }

@@ -1,0 +1,56 @@
+// What an engine does when organizations or destinations are suspended, and when an operator wants a destination tried: what waits
+// in its memory goes back to the queue, and sites that rest are called again.
+import type { World } from "../../platform/world.ts";
+import type { Path } from "../path/path-types.ts";
+import type { Parking } from "../queue/parking.ts";
+import { createSuspended, type Suspended } from "../queue/suspended.ts";
+import { createHeld, type Held } from "./held.ts";
+
+export type Followed = {
+  paths: Map<string, Path>;
+  lanePaths: Map<number, Path>;
+  parking: Pick<Parking, "putBack" | "resume">;
+  held: Held;
+};
+
+/** `built` answers null while the engine is built: it holds nothing yet. */
+export function followOrders(
+  world: Pick<World, "db" | "clock" | "log">,
+  built: () => Followed | null,
+): { suspended: Suspended; orders: Held } {
+  const withEngine = (work: (engine: Followed) => void): void => {
+    const engine = built();
+    if (engine) work(engine);
+  };
+  return {
+    suspended: createSuspended(world, (orgIds) => withEngine((engine) => holdOrganizations(engine, orgIds))),
+    orders: createHeld(world, {
+      onHeld: () => withEngine(holdDestinations),
+      onRetry: (lanes) => withEngine((engine) => tryNow(engine, lanes)),
+    }),
+  };
+}
+
+function holdOrganizations({ paths, parking }: Followed, orgIds: string[]): void {
+  for (const path of paths.values()) {
+    for (const orgId of orgIds) for (const { job } of path.fairness.drainOf(orgId)) parking.putBack(job);
+  }
+}
+
+function holdDestinations({ paths, parking, held }: Followed): void {
+  for (const { fairness } of paths.values()) {
+    for (const delivery of fairness.drain()) {
+      if (held.has(delivery.lane.domain)) parking.putBack(delivery.job);
+      else fairness.push(delivery.lane, delivery);
+    }
+  }
+}
+
+/** A site that does not answer rests again at the next failure. */
+function tryNow({ lanePaths, parking }: Followed, lanes: number[]): void {
+  const paths = new Set(lanes.map((id) => lanePaths.get(id)).filter((path) => path !== undefined));
+  for (const path of paths) {
+    path.suspended.untilMs = 0;
+    parking.resume(path);
+  }
+}

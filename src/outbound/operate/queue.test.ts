@@ -1,0 +1,178 @@
+// The queue as operators see it: counted by destination, paged and filtered, for operators alone.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { type DnsServer, startDnsServer } from "../../../test/support/dns-server.ts";
+import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
+import { addVerifiedDomain } from "../../../test/support/verified-domain.ts";
+import { dropOrdered } from "./drop.ts";
+
+const QUEUE = "/dashboard/api/operator/queue";
+const HOUR_MS = 3_600_000;
+let api: TestApi;
+let dns: DnsServer;
+let operator: Browser;
+
+before(async () => {
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address });
+  await addVerifiedDomain(api, dns, "sender.example");
+  operator = await setUp(api, "operator@example.net");
+});
+
+after(async () => {
+  await api?.close();
+  await dns?.stop();
+});
+
+async function send(to: string, change: Record<string, unknown> = {}): Promise<string> {
+  const mail = { from: "a@sender.example", to: [to], subject: "x", text_body: "x", ...change };
+  const { status, body } = await api.ask("POST", "/v1/send", mail);
+  assert.equal(status, 202, JSON.stringify(body));
+  return body.id;
+}
+
+/** As an attempt would leave it. */
+async function defer(id: string, reply: string): Promise<void> {
+  const retry = new Date(api.world.clock.now() + HOUR_MS);
+  await api.world.db.query("update delivery set due_at = $2, attempts = 1 where message_id = $1", [id, retry]);
+  await api.world.db.query(
+    "update recipient set status = 'deferred', attempts = 1, diag_message = $2 where message_id = $1",
+    [id, reply],
+  );
+}
+
+const list = async (query = "") => {
+  const { status, body } = await operator.ask("GET", `${QUEUE}?${query}`);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+};
+const namesOf = (body: { destinations: { domain: string }[] }) => body.destinations.map(({ domain }) => domain);
+
+test("destinations are listed with what is due, deferred and scheduled, the last reply and the oldest", async () => {
+  await send("anna@first.example");
+  await defer(await send("bert@first.example"), "451 4.7.1 Greylisted, try later");
+  await send("carl@first.example", { scheduled_at: new Date(api.world.clock.now() + HOUR_MS).toISOString() });
+  await send("dora@second.example");
+  const { destinations, total } = await list();
+  assert.equal(total, 2);
+  const [first] = destinations;
+  const { domain, state, due, deferred, scheduled, in_hand, is_at_least, organizations, last_reply } = first;
+  assert.deepEqual([domain, state, due, deferred, scheduled, in_hand], ["first.example", "due", 1, 1, 1, 0]);
+  assert.deepEqual([is_at_least, organizations, last_reply], [false, 1, "451 4.7.1 Greylisted, try later"]);
+  assert.ok(Math.abs(Date.parse(first.oldest_at) - api.world.clock.now()) < 600_000);
+  const one = (await operator.ask("GET", `${QUEUE}/first.example`)).body.destination;
+  assert.deepEqual([one.waiting, one.lanes_total, one.lanes[0].why], [3, 1, "due"]);
+  assert.deepEqual([one.lanes[0].organization_id, one.lanes[0].class], [api.org_id, "transactional"]);
+});
+
+test("the list goes on behind a page, finds a domain by a part of its name, and what a site rests for", async () => {
+  const page = await list("limit=1");
+  assert.deepEqual(namesOf(page), ["first.example"]);
+  const next = await list(`limit=1&after=${encodeURIComponent(page.next)}`);
+  assert.deepEqual([namesOf(next), next.next], [["second.example"], null]);
+  assert.deepEqual(namesOf(await list("query=SECOND")), ["second.example"]);
+  assert.deepEqual(namesOf(await list("query=%25")), []);
+  const until = new Date(api.world.clock.now() + HOUR_MS);
+  await api.world.db.query(
+    "update lane set paused_until = $1, reason = 'it does not answer' where domain = 'second.example'",
+    [until],
+  );
+  const resting = await list("state=resting");
+  assert.deepEqual([namesOf(resting), resting.destinations[0].last_reply], [["second.example"], "it does not answer"]);
+  assert.deepEqual(namesOf(await list("state=due")), ["first.example"]);
+});
+
+test("a retry makes what was tried due and leaves what is scheduled; a site rests no longer", async () => {
+  const { status, body } = await operator.ask("POST", `${QUEUE}/first.example/retry`);
+  assert.deepEqual([status, body], [200, { hastened: 1, more: false }]);
+  const { destinations } = await list("query=first");
+  assert.deepEqual([destinations[0].due, destinations[0].deferred, destinations[0].scheduled], [2, 0, 1]);
+  assert.equal((await operator.ask("POST", `${QUEUE}/second.example/retry`)).status, 200);
+  assert.equal((await list("state=resting")).total, 0);
+});
+
+test("what is dropped fails with an event, what came later stays, and each organization's log says who did", async () => {
+  const other = await api.organization();
+  await addVerifiedDomain(api, dns, "other.example", { key: other.live_key });
+  const mail = { from: "a@other.example", to: ["x@third.example", "y@third.example"], subject: "x", text_body: "x" };
+  const theirs = (await api.ask("POST", "/v1/send", mail, { key: other.live_key })).body.id;
+  const own = await send("z@third.example");
+  const early = await operator.ask("POST", `${QUEUE}/third.example/drop`, {
+    accepted_before: new Date(0).toISOString(),
+  });
+  assert.deepEqual([early.status, early.body.code], [409, "invalid_state"]);
+  const suspended = await operator.ask("POST", `${QUEUE}/third.example/suspend`, { note: "they asked us to" });
+  assert.equal(suspended.status, 200, JSON.stringify(suspended.body));
+  const { waiting, note, suspended_by, lanes } = suspended.body.destination;
+  assert.deepEqual(
+    [waiting, note, suspended_by, lanes[0].why],
+    [3, "they asked us to", "operator@example.net", "suspended"],
+  );
+  assert.equal((await operator.ask("POST", `${QUEUE}/third.example/retry`)).status, 409);
+  const { read_at } = (await operator.ask("GET", `${QUEUE}/third.example`)).body.destination;
+  const late = await send("late@third.example");
+  await api.world.db.query("update delivery set created_at = $2 where message_id = $1", [
+    late,
+    new Date(Date.parse(read_at) + 1),
+  ]);
+  const dropped = await operator.ask("POST", `${QUEUE}/third.example/drop`, { accepted_before: read_at });
+  assert.deepEqual([dropped.status, dropped.body.destination.is_dropping], [200, true]);
+  await dropOrdered(api.world);
+  const after = (await operator.ask("GET", `${QUEUE}/third.example`)).body.destination;
+  assert.deepEqual([after.waiting, after.is_dropping, after.dropped], [1, false, 3]);
+  for (const [id, key] of [
+    [theirs, other.live_key],
+    [own, api.live_key],
+  ]) {
+    const email = (await api.ask("GET", `/v1/emails/${id}`, undefined, { key })).body.email;
+    assert.equal(email.status, "failed");
+    const [recipient] = email.recipients;
+    assert.deepEqual([recipient.status, recipient.attempts, recipient.bounce_type], ["failed", 0, "soft"]);
+    assert.match(recipient.diag_message, /the operator dropped/);
+    const { events } = (await api.ask("GET", `/v1/emails/${id}/events`, undefined, { key })).body;
+    assert.equal(events.at(-1).event_type, "failed");
+    const { entries } = (await api.ask("GET", "/v1/audit-log?operation=dropDestination", undefined, { key })).body;
+    assert.deepEqual([entries[0].name, entries[0].target], ["operator@example.net", { domain: "third.example" }]);
+  }
+  assert.equal((await api.ask("GET", `/v1/emails/${late}`)).body.email.status, "queued");
+  assert.equal((await operator.ask("POST", `${QUEUE}/third.example/resume`)).status, 200);
+  assert.equal((await operator.ask("POST", `${QUEUE}/third.example/resume`)).status, 409);
+  assert.equal((await list("state=suspended")).total, 0);
+});
+
+test("a suspended destination without mail is listed, so that it can be resumed", async () => {
+  assert.equal((await operator.ask("POST", `${QUEUE}/Nowhere.Example/suspend`, {})).status, 200);
+  const { destinations } = await list("state=suspended");
+  assert.deepEqual([destinations[0].domain, destinations[0].due], ["nowhere.example", 0]);
+});
+
+test("it is for operators alone; a drop needs a fresh proof", async () => {
+  const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
+  const { body } = await operator.ask("POST", path, { email: "owner@example.net", role: "owner" });
+  const owner = browserOf(api);
+  await owner.ask("POST", "/dashboard/api/links/use", { token: body.link.split("#")[1], name: "", password: PASSWORD });
+  const acts: [string, string, unknown?][] = [
+    ["GET", QUEUE],
+    ["GET", `${QUEUE}/first.example`],
+    ["POST", `${QUEUE}/first.example/suspend`, {}],
+    ["POST", `${QUEUE}/first.example/resume`],
+    ["POST", `${QUEUE}/first.example/retry`],
+    ["POST", `${QUEUE}/first.example/drop`, { accepted_before: new Date(0).toISOString() }],
+  ];
+  for (const [method, url, sent] of acts) {
+    const refused = await owner.ask(method, url, sent);
+    assert.deepEqual([refused.status, refused.body.code], [403, "role_not_allowed"], url);
+    assert.equal((await browserOf(api).ask(method, url, sent)).status, 401, url);
+    const withKey = await api.ask(method, url, sent, {
+      headers: { origin: "https://api.postern.test", host: "api.postern.test", "x-postern-dashboard": "1" },
+    });
+    assert.equal(withKey.status, 401, `${url} with an API key`);
+  }
+  assert.equal((await operator.ask("GET", `${QUEUE}/not%20a%20domain`)).status, 404);
+  await operator.forgetProof();
+  const late = await operator.ask("POST", `${QUEUE}/first.example/drop`, {
+    accepted_before: new Date(0).toISOString(),
+  });
+  assert.deepEqual([late.status, late.body.code], [403, "proof_needed"]);
+});
