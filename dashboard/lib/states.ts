@@ -33,6 +33,10 @@ export function toneOfOrganization(state: "pending_review" | "active" | "suspend
   return ({ pending_review: "warn", active: "good", suspended: "bad" } as const)[state];
 }
 
+export function toneOfQueue(state: "suspended" | "resting" | "due" | "waiting"): Tone {
+  return ({ suspended: "bad", resting: "warn", due: "good", waiting: "idle" } as const)[state];
+}
+
 export function toneOfDomain(status: "pending" | "verified" | "degraded" | "failed"): Tone {
   return ({ pending: "idle", verified: "good", degraded: "warn", failed: "bad" } as const)[status];
 }

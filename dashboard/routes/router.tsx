@@ -14,6 +14,7 @@ import {
   readTemplateView,
 } from "../lib/list-filters.ts";
 import { readDestinationFilters, readMaskedAliasView, readMaskedFilters } from "../lib/masked-filters.ts";
+import { readQueueFilters } from "../lib/operator-filters.ts";
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
 import { readSignIn, SignIn } from "./sign-in.tsx";
@@ -199,12 +200,25 @@ const simulate = createRoute({
   path: "/inbound/simulate",
   component: lazyRouteComponent(() => import("./inbound/simulate.tsx"), "Simulate"),
 });
-const organizations = createRoute({
-  getParentRoute: () => root,
-  path: "/operator/organizations",
-  validateSearch: readOrganizationFilters,
-  component: lazyRouteComponent(() => import("./operator/organizations.tsx"), "Organizations"),
-});
+const operator = [
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/organizations",
+    validateSearch: readOrganizationFilters,
+    component: lazyRouteComponent(() => import("./operator/organizations.tsx"), "Organizations"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/queue",
+    validateSearch: readQueueFilters,
+    component: lazyRouteComponent(() => import("./operator/queue.tsx"), "Queue"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/queue/$domain",
+    component: lazyRouteComponent(() => import("./operator/destination.tsx"), "OneDestination"),
+  }),
+] as const;
 const inboundPages = [inbound, inboundMail, rules, newRule, rule, aliases, spam, simulate] as const;
 
 const masked = [
@@ -259,7 +273,7 @@ export const router = createRouter({
     ...settings,
     ...[signIn, signUp, welcome, invitation, join, reset],
     ...inboundPages,
-    organizations,
+    ...operator,
     ...[templates, template],
     ...masked,
     ...domainPages,

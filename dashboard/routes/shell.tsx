@@ -59,7 +59,7 @@ export function Shell({ who }: { who: Session }) {
           </Link>
         ))}
         {who.person.is_operator && (
-          <Link to="/operator/organizations" search={{}}>
+          <Link to="/operator/organizations" search={{}} {...(pathname.startsWith("/operator/") ? HERE : {})}>
             <Icon name="operator" />
             Operator
           </Link>

@@ -72,6 +72,11 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
       path: "/operator/organizations?query=nothing",
       ready: "No organization fits",
     },
+    { name: "operator-queue", path: "/operator/queue", ready: "read at" },
+    { name: "operator-queue-none", path: "/operator/queue?query=nothing", ready: "No destination fits" },
+    { name: "operator-queue-suspended", path: "/operator/queue/moving.example", ready: "until somebody resumes it" },
+    { name: "operator-queue-destination", path: "/operator/queue/kontor.example", ready: "read at" },
+    { name: "operator-queue-denied", path: "/operator/queue", ready: "does not include this", as: "newcomer" },
     { name: "start-in-review", path: "/", ready: "A mail sent with a test key", as: "newcomer" },
     { name: "masked", path: "/masked", ready: "read at" },
     { name: "masked-none", path: "/masked?q=nothing", ready: "No alias fits" },
@@ -172,6 +177,7 @@ async function framesAreThere(page: Page): Promise<void> {
 function expectedOn({ name, as, cut }: Look): RegExp {
   if (cut) return /INTERNET_DISCONNECTED/;
   if (name === "email-missing" || name === "link-over") return /status of 40[14]/;
+  if (name.endsWith("-denied")) return /status of 403/;
   return as === "nobody" ? /status of 401/ : /^$/;
 }
 

@@ -8,6 +8,7 @@ import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { fillDomains } from "./fill-domains.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
 import { fillMasked, type MaskedRecords } from "./fill-masked.ts";
+import { fillOperator } from "./fill-operator.ts";
 import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
 import { invite, inviteToSignUp, type Person, setUpFirst, signUp } from "./persons.ts";
 
@@ -67,6 +68,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     const newcomer = await signUp(scene, owner, { email: "remi@atelier-brun.example", name: "Rémi Brun" });
     const masked = await fillMasked(scene);
     await fillDomains(scene);
+    await fillOperator(scene, owner);
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
     const picture = async (path: string) => {

@@ -295,3 +295,9 @@ export function planFinder(world: Pick<World, "db">): (orgId: string) => Promise
 export async function waitingOrganizations(world: Pick<World, "db">): Promise<string[]> {
   return (await queries.findNotActive(world.db)).map(({ id }) => id);
 }
+
+/** What organizations are called and their state, by id: for operators. */
+export async function organizationNames(world: Pick<World, "db">, ids: string[]) {
+  const rows = ids.length === 0 ? [] : await queries.findNames(world.db, [...new Set(ids)]);
+  return new Map(rows.map(({ id, ...row }) => [id, row]));
+}

@@ -145,6 +145,13 @@ export function findPlans(db: Query, orgIds: string[]) {
   ]);
 }
 
+export function findNames(db: Query, orgIds: string[]) {
+  return db.query<Pick<OrganizationRow, "id" | "name" | "state">>(
+    "select id, name, state from organization where id = any($1)",
+    [orgIds],
+  );
+}
+
 /** Index: organization_not_active. */
 export function findNotActive(db: Query) {
   return db.query<{ id: string }>("select id from organization where state <> 'active'", []);

@@ -12,6 +12,7 @@ import { toneOfOrganization, wordOf } from "../../lib/states.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
+import { OperatorNav } from "../../ui/operator-nav.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
@@ -43,6 +44,7 @@ export function Organizations() {
           )
         }
       />
+      <OperatorNav />
       <div className="filters">
         <div className="search">
           <input

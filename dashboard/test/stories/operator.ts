@@ -1,5 +1,8 @@
 // Stories of operators: what they settle of other people's organizations.
 import assert from "node:assert/strict";
+import { receiveAt } from "../../../test/support/stories.ts";
+import { until } from "../../../test/support/until.ts";
+import { sendTo } from "../fill-operator.ts";
 import { askAs, PASSWORD } from "../persons.ts";
 import type { Story } from "../story.ts";
 
@@ -64,6 +67,62 @@ export const OPERATOR_STORIES: readonly Story[] = [
       await theirs.close();
       await page.reload();
       await page.getByRole("region", { name: "Review of Velo" }).getByText("News of our rides").waitFor();
+    },
+  },
+  {
+    name: "an operator suspends a destination, drops what waits by its number, and resumes it; later mail arrives",
+    async play({ scene, open, newcomer }, page) {
+      receiveAt(scene.dns, "closing.example", "mx.recipient.example");
+      await page.goto("/operator/queue/closing.example");
+      await page.getByText("Nothing waits for this destination").waitFor();
+      await page.getByRole("button", { name: "Suspend" }).click();
+      await page.getByRole("textbox", { name: "Why" }).fill("They close on Friday");
+      await page.getByRole("button", { name: "Suspend it" }).click();
+      await page.getByText("“They close on Friday”").waitFor();
+      const dropped = await sendTo(scene, "anna@closing.example", "One");
+      await sendTo(scene, "bert@closing.example", "Two");
+      await page.goto("/operator/queue?state=suspended");
+      await page.getByRole("link", { name: "closing.example" }).click();
+      await page.getByText("2 deliveries").waitFor();
+      await page.getByRole("button", { name: "Drop" }).click();
+      await page.getByRole("heading", { name: "Give up 2 deliveries to closing.example?" }).waitFor();
+      await page.getByRole("button", { name: "Drop 2 deliveries" }).click();
+      await page.getByText("Dropped: 2 deliveries.").waitFor({ timeout: 30_000 });
+      const { body } = await scene.ask("GET", `/v1/emails/${dropped}`);
+      assert.equal((body.email as { status: string }).status, "failed");
+      await page.getByRole("button", { name: "Resume" }).click();
+      await page.getByText("Mail to closing.example leaves again.").waitFor();
+      const later = await sendTo(scene, "carl@closing.example", "Three");
+      await until(
+        "it arrives",
+        async () => {
+          const answer = await scene.ask("GET", `/v1/emails/${later}`);
+          return (answer.body.email as { status: string }).status === "delivered";
+        },
+        30_000,
+      );
+      const theirs = await open({ as: newcomer });
+      await theirs.page.goto("/operator/queue");
+      await theirs.page.getByText("Your role does not include this").waitFor();
+      await theirs.close();
+    },
+  },
+  {
+    name: "an operator finds a destination whose server defers, and has its mail tried at once",
+    async play({ scene, mails }, page) {
+      const attempts = async () => {
+        const { body } = await scene.ask("GET", `/v1/emails/${mails.deferred}`);
+        return (body.email as { recipients: { attempts: number }[] }).recipients[0]?.attempts ?? 0;
+      };
+      const before = await attempts();
+      await page.goto("/operator/queue");
+      await page.getByRole("searchbox", { name: "Search destinations" }).fill("kontor");
+      await page.keyboard.press("Enter");
+      await page.getByText("temporarily rate limited").waitFor();
+      await page.getByRole("link", { name: "kontor.example" }).click();
+      await page.getByRole("button", { name: "Retry now" }).click();
+      await page.getByText("became due").waitFor();
+      await until("it is tried again", async () => (await attempts()) > before, 30_000);
     },
   },
 ];

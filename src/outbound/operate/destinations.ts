@@ -1,6 +1,7 @@
 // The queue as operators see it: by destination domain, whoever sent it, with how much waits, since when and why. Counts are what
 // they are at the moment; a lane with more than ten thousand deliveries is counted up to there in the list, and whole when its
 // destination is asked for alone. Not here: what they order (orders.ts).
+import { organizationNames } from "../../accounts/accounts.ts";
 import { literally } from "../../http/like.ts";
 import type { Db } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
@@ -67,7 +68,9 @@ function nameOf({ message_id, position }: { message_id: string; position: number
   return `${message_id}/${position}`;
 }
 
-export type LaneView = Omit<queries.LaneRow, "class"> & {
+export type LaneView = Omit<queries.LaneRow, "class" | "org_id"> & {
+  organization_id: string;
+  organization: string;
   class: "transactional" | "bulk";
   why: "suspended" | "organization_waits" | "resting" | "due" | "in_hand" | "deferred" | "scheduled";
 };
@@ -80,6 +83,10 @@ export async function readDestinationView({ db, clock }: Pick<World, "db" | "clo
     queries.findOrder(db, domain),
   ]);
   const isSuspended = (order?.suspended_at ?? null) !== null;
+  const organizations = await organizationNames(
+    { db },
+    rows.map(({ org_id }) => org_id),
+  );
   return {
     domain,
     waiting: rows[0]?.waiting ?? 0,
@@ -89,19 +96,21 @@ export async function readDestinationView({ db, clock }: Pick<World, "db" | "clo
     is_dropping: (order?.drop_before ?? null) !== null,
     dropped: order?.dropped ?? 0,
     lanes_total: rows[0]?.lanes ?? 0,
-    lanes: rows.map(({ lanes: _, waiting: __, ...row }) => toView(row, isSuspended)),
+    lanes: rows.map(({ lanes: _, waiting: __, ...row }) => toView(row, organizations.get(row.org_id), isSuspended)),
     read_at: now,
   };
 }
 
-function toView(row: queries.LaneRow, isSuspended: boolean): LaneView {
-  return { ...row, class: row.class === CLASS_BULK ? "bulk" : "transactional", why: whyOf(row, isSuspended) };
+type Owner = { name: string; state: string } | undefined;
+
+function toView({ org_id, ...row }: queries.LaneRow, owner: Owner, isSuspended: boolean): LaneView {
+  const why = isSuspended ? "suspended" : owner?.state === "active" ? whyOf(row) : "organization_waits";
+  const mailClass = row.class === CLASS_BULK ? "bulk" : "transactional";
+  return { ...row, organization_id: org_id, organization: owner?.name ?? "", class: mailClass, why };
 }
 
 /** What keeps the lane's mail here; of several reasons the one that an operator would settle first. */
-function whyOf(row: queries.LaneRow, isSuspended: boolean): LaneView["why"] {
-  if (isSuspended) return "suspended";
-  if (row.organization_state !== "active") return "organization_waits";
+function whyOf(row: Omit<queries.LaneRow, "org_id">): LaneView["why"] {
   if (row.paused_until) return "resting";
   if (row.in_hand > 0) return "in_hand";
   if (row.due > 0) return "due";

@@ -4,7 +4,7 @@ import type { Query, Tx } from "../../platform/database/db.ts";
 import type { ClaimedRow } from "../queries.ts";
 
 /** Up to so many deliveries of a lane are counted for the list; one destination alone is counted whole. */
-export const COUNTED_MAX = 10_000;
+const COUNTED_MAX = 10_000;
 /** Of so many of a lane it is read who was tried, and since when they wait. */
 const READ_MAX = 2_000;
 
@@ -128,13 +128,11 @@ export function readReplies(db: Query, keys: NonNullable<Particulars["tried"]>[]
 }
 
 export type LaneRow = {
-  organization_id: string;
-  organization: string;
-  organization_state: string;
+  org_id: string;
   class: number;
   ip: string | null;
   pool: string | null;
-  relay_domain: string | null;
+  by_relay: boolean;
   due: number;
   deferred: number;
   scheduled: number;
@@ -154,14 +152,12 @@ const IN_HAND = `in_hand as (
 export function listLanes(db: Query, domain: string, { now, limit }: { now: Date; limit: number }) {
   return db.query<LaneRow & { lanes: number; waiting: number }>(
     `with ${IN_HAND}
-     select o.id as organization_id, o.name as organization, o.state as organization_state, l.class, host(s.ip) as ip, s.pool,
-            r.domain as relay_domain, n.due, n.deferred, n.scheduled, coalesce(h.deliveries, 0) as in_hand,
+     select l.org_id, l.class, host(s.ip) as ip, s.pool, l.relay_domain_id is not null as by_relay, n.due, n.deferred, n.scheduled, coalesce(h.deliveries, 0) as in_hand,
             least(n.oldest_at, h.oldest_at) as oldest_at, n.next_due_at,
             case when l.paused_until > $2 then l.paused_until end as paused_until,
             case when l.paused_until > $2 then l.reason end as reason,
             count(*) over () as lanes, (sum(n.deliveries + coalesce(h.deliveries, 0)) over ())::float8 as waiting
-       from lane l join organization o on o.id = l.org_id join source s on s.id = l.source_id
-       left join domain r on r.org_id = l.org_id and r.id = l.relay_domain_id
+       from lane l join source s on s.id = l.source_id
        left join in_hand h on h.lane_id = l.id
        cross join lateral (
          select count(*) filter (where due_at <= $2) as due,

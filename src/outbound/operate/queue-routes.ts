@@ -46,11 +46,10 @@ const Lane = Named(
   Type.Object({
     organization_id: Id,
     organization: Type.String(),
-    organization_state: Type.String(),
     class: OneOf(["transactional", "bulk"]),
     ip: Nullable(Type.String({ description: "null: the shared address" })),
     pool: Nullable(Type.String()),
-    relay_domain: Nullable(Type.String({ description: "Leaves through the relay of this domain" })),
+    by_relay: Type.Boolean({ description: "Leaves through the relay of its sender's domain" }),
     due: Type.Integer(),
     in_hand: Type.Integer(),
     deferred: Type.Integer(),

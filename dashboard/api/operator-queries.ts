@@ -1,0 +1,31 @@
+// What the pages of operators read: one function a question, each with the name under which the answer is kept.
+import { queryOptions } from "@tanstack/react-query";
+import type { QueueFilters } from "../lib/operator-filters.ts";
+import { people, take } from "./client.ts";
+import { PAGE_ROWS } from "./queries.ts";
+
+/** Queues move by themselves. */
+const AGAIN_MS = 15_000;
+/** While a drop is worked off. */
+const SOON_MS = 2_000;
+
+export function queue(filters: QueueFilters) {
+  return queryOptions({
+    queryKey: ["operator", "queue", filters],
+    queryFn: ({ signal }) =>
+      take(
+        people.GET("/dashboard/api/operator/queue", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal }),
+      ),
+    placeholderData: (before) => before,
+    refetchInterval: AGAIN_MS,
+  });
+}
+
+export function destination(domain: string) {
+  return queryOptions({
+    queryKey: ["operator", "queue", "of", domain],
+    queryFn: ({ signal }) =>
+      take(people.GET("/dashboard/api/operator/queue/{domain}", { params: { path: { domain } }, signal })),
+    refetchInterval: ({ state }) => (state.data?.destination.is_dropping ? SOON_MS : AGAIN_MS),
+  });
+}

@@ -1,0 +1,123 @@
+// The queue by destination, whoever sent the mail: how much waits, since when, why. For operators.
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import type { PeopleSchemas } from "../../api/client.ts";
+import { queue } from "../../api/operator-queries.ts";
+import { SearchField } from "../../forms/search-field.tsx";
+import { QUEUE_STATES, type QueueFilters } from "../../lib/operator-filters.ts";
+import { toneOfQueue, wordOf } from "../../lib/states.ts";
+import { Choice } from "../../ui/choice.tsx";
+import { ListFoot } from "../../ui/list-foot.tsx";
+import { OperatorNav } from "../../ui/operator-nav.tsx";
+import { PageHead } from "../../ui/page.tsx";
+import { Empty, Loaded } from "../../ui/states.tsx";
+import { Tag } from "../../ui/tag.tsx";
+import { When } from "../../ui/when.tsx";
+
+const route = getRouteApi("/operator/queue");
+type Destination = PeopleSchemas["QueuedDestination"];
+
+export function Queue() {
+  const filters = route.useSearch();
+  const navigate = route.useNavigate();
+  const list = useQuery(queue(filters));
+  const change = (changed: Partial<QueueFilters>) =>
+    void navigate({ search: (before) => ({ ...before, after: undefined, ...changed }), replace: true });
+  return (
+    <>
+      <PageHead title="Queue" />
+      <OperatorNav />
+      <div className="filters">
+        <SearchField label="Search destinations" value={filters.query} search={(query) => change({ query })} />
+        <Choice label="State" value={filters.state} pick={(state) => change({ state: state as QueueFilters["state"] })}>
+          {QUEUE_STATES.map((state) => (
+            <option key={state} value={state}>
+              {wordOf(state)}
+            </option>
+          ))}
+        </Choice>
+      </div>
+      <div className="panel" aria-busy={list.isPlaceholderData}>
+        <Loaded of={list}>
+          {({ destinations, total, next }) => (
+            <>
+              {destinations.length === 0 ? <None filters={filters} /> : <Rows rows={destinations} />}
+              <ListFoot page={{ total }} one="destination" readAtMs={list.dataUpdatedAt}>
+                {next !== null && (
+                  <Link to="/operator/queue" search={{ ...filters, after: next }} className="btn quiet">
+                    Next
+                  </Link>
+                )}
+              </ListFoot>
+            </>
+          )}
+        </Loaded>
+      </div>
+    </>
+  );
+}
+
+function None({ filters: { query, state, after } }: { filters: QueueFilters }) {
+  if (query === undefined && state === undefined && after === undefined)
+    return <Empty title="Nothing waits">Mail that is accepted stands here until it is delivered or given up.</Empty>;
+  return (
+    <Empty
+      title="No destination fits"
+      acts={
+        <Link to="/operator/queue" search={{}} className="btn">
+          Show all
+        </Link>
+      }
+    />
+  );
+}
+
+function Rows({ rows }: { rows: Destination[] }) {
+  return (
+    <table className="table">
+      <caption className="sr-only">Destinations, those with the most mail first</caption>
+      <thead>
+        <tr>
+          <th className="sm:w-[240px]">Destination</th>
+          <th className="w-[112px]">State</th>
+          <th className="r w-[70px] sm:w-[96px]">Due</th>
+          <th className="r hide-s w-[96px]">Deferred</th>
+          <th className="r hide-s w-[96px]">Scheduled</th>
+          <th className="r hide-s w-[120px]">Oldest</th>
+          <th className="hide-s">Last reply</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((one) => (
+          <Row key={one.domain} one={one} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Row({ one }: { one: Destination }) {
+  const figure = (count: number) => `${count.toLocaleString("en-GB")}${one.is_at_least && count > 0 ? "+" : ""}`;
+  const said = one.note ?? one.last_reply;
+  return (
+    <tr>
+      <td title={one.domain}>
+        <Link to="/operator/queue/$domain" params={{ domain: one.domain }} className="row-link">
+          {one.domain}
+        </Link>
+      </td>
+      <td>
+        <Tag tone={toneOfQueue(one.state)}>{wordOf(one.state)}</Tag>
+      </td>
+      <td className="r" title={one.in_hand > 0 ? `${one.in_hand} of them being sent now` : undefined}>
+        {figure(one.due + one.in_hand)}
+      </td>
+      <td className="r hide-s">{figure(one.deferred)}</td>
+      <td className="r hide-s">{figure(one.scheduled)}</td>
+      <td className="r dim hide-s">{one.oldest_at ? <When at={one.oldest_at} /> : "–"}</td>
+      <td className="hide-s text-ink-2" title={said ?? undefined}>
+        {said ?? <span className="dim">–</span>}
+      </td>
+    </tr>
+  );
+}
