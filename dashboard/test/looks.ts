@@ -74,7 +74,11 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     },
     { name: "operator-queue", path: "/operator/queue", ready: "read at" },
     { name: "operator-queue-none", path: "/operator/queue?query=nothing", ready: "No destination fits" },
-    { name: "operator-queue-suspended", path: "/operator/queue/moving.example", ready: "until somebody resumes it" },
+    {
+      name: "operator-queue-suspended",
+      path: "/operator/queue/moving.kontor.example",
+      ready: "until somebody resumes it",
+    },
     { name: "operator-queue-destination", path: "/operator/queue/kontor.example", ready: "read at" },
     { name: "operator-queue-denied", path: "/operator/queue", ready: "does not include this", as: "newcomer" },
     { name: "start-in-review", path: "/", ready: "A mail sent with a test key", as: "newcomer" },

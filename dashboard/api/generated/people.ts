@@ -960,7 +960,7 @@ export interface components {
             deferred: number;
             /** @description Not tried yet, and not due */
             scheduled: number;
-            /** @description There is more: a lane is counted up to 10,000 here */
+            /** @description There is more: a lane is counted up to 1,000 here */
             is_at_least: boolean;
             organizations: number;
             /**

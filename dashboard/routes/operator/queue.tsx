@@ -78,12 +78,13 @@ function Rows({ rows }: { rows: Destination[] }) {
       <caption className="sr-only">Destinations, those with the most mail first</caption>
       <thead>
         <tr>
-          <th className="sm:w-[240px]">Destination</th>
-          <th className="w-[112px]">State</th>
-          <th className="r w-[70px] sm:w-[96px]">Due</th>
+          <th className="sm:w-[210px]">Destination</th>
+          <th className="w-[124px]">State</th>
+          <th className="r w-[70px] sm:w-[90px]">Waits</th>
+          <th className="r hide-s w-[80px]">Due</th>
           <th className="r hide-s w-[96px]">Deferred</th>
           <th className="r hide-s w-[96px]">Scheduled</th>
-          <th className="r hide-s w-[120px]">Oldest</th>
+          <th className="r hide-s w-[104px]">Oldest</th>
           <th className="hide-s">Last reply</th>
         </tr>
       </thead>
@@ -109,7 +110,8 @@ function Row({ one }: { one: Destination }) {
       <td>
         <Tag tone={toneOfQueue(one.state)}>{wordOf(one.state)}</Tag>
       </td>
-      <td className="r" title={one.in_hand > 0 ? `${one.in_hand} of them being sent now` : undefined}>
+      <td className="r">{figure(one.due + one.in_hand + one.deferred + one.scheduled)}</td>
+      <td className="r hide-s" title={one.in_hand > 0 ? `${one.in_hand} of them being sent now` : undefined}>
         {figure(one.due + one.in_hand)}
       </td>
       <td className="r hide-s">{figure(one.deferred)}</td>

@@ -1,5 +1,5 @@
 // The queue as operators see it: by destination domain, whoever sent it, with how much waits, since when and why. Counts are what
-// they are at the moment; a lane with more than ten thousand deliveries is counted up to there in the list, and whole when its
+// they are at the moment; a lane with more than a thousand deliveries is counted up to there in the list, and whole when its
 // destination is asked for alone. Not here: what they order (orders.ts).
 import { organizationNames } from "../../accounts/accounts.ts";
 import { literally } from "../../http/like.ts";

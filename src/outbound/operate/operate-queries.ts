@@ -1,12 +1,12 @@
 // SQL of what operators see of the queue and order for it, by destination domain. Without an index of its own: a lane is one row of
-// a small table, and its mail is counted by delivery_claim (docs/operations.md, "The queue as a page").
+// a small table, and its mail is counted by delivery_claim.
 import type { Query, Tx } from "../../platform/database/db.ts";
 import type { ClaimedRow } from "../queries.ts";
 
-/** Up to so many deliveries of a lane are counted for the list; one destination alone is counted whole. */
-const COUNTED_MAX = 10_000;
+/** Up to so many deliveries of a lane are counted for the list; one destination alone is counted whole (10,000 in 14 ms). */
+const COUNTED_MAX = 1_000;
 /** Of so many of a lane it is read who was tried, and since when they wait. */
-const READ_MAX = 2_000;
+const READ_MAX = 500;
 
 /** Every lane with mail that nobody holds, by a skip scan: some 5 µs a lane, whatever it holds. Index: delivery_claim. */
 const LANES_WITH_MAIL = `with_mail as (
@@ -66,7 +66,7 @@ export type DestinationFilter = { pattern: string | null; state: string | null }
 /** Behind which destination a page begins: the list is by how much waits, then by name. */
 export type Behind = { waiting: number; domain: string } | null;
 
-/** Those with the most mail first. 40 ms at 10,000 lanes of 100 deliveries. */
+/** Those with the most mail first. On two busy cores 0.13 s for a million deliveries in 100 lanes, 0.35 s for 100,000 in 10,000. */
 export function listDestinations(
   db: Query,
   { pattern, state }: DestinationFilter,

@@ -31,7 +31,7 @@ const Destination = Named(
     in_hand: Type.Integer({ description: "Of a sending process now" }),
     deferred: Type.Integer({ description: "Tried, and not due" }),
     scheduled: Type.Integer({ description: "Not tried yet, and not due" }),
-    is_at_least: Type.Boolean({ description: "There is more: a lane is counted up to 10,000 here" }),
+    is_at_least: Type.Boolean({ description: "There is more: a lane is counted up to 1,000 here" }),
     organizations: Type.Integer(),
     first_due_at: Nullable(Time),
     oldest_at: Nullable(Type.Unsafe<Date | string>({ ...Time, description: "When the oldest was accepted" })),
