@@ -12,10 +12,15 @@ const OPEN = new Set([
   ...["askPasskey", "signInWithPasskey", "offerFirstPasskey"],
 ]);
 const OWNERS = new Set(["updateMember", "removeMember", "listInvitations", "createInvitation", "deleteInvitation"]);
-const OPERATORS = new Set(["listOrganizations", "changeOrganization", "createSignUpLink"]);
+const OPERATORS = new Set([
+  ...["listOrganizations", "changeOrganization", "createSignUpLink"],
+  ...["listQueue", "getQueueDestination", "suspendDestination", "resumeDestination", "retryDestination"],
+  "dropDestination",
+]);
 const DANGEROUS = new Set([
   ...["changePassword", "offerTotp", "confirmTotp", "removeTotp", "offerPasskey", "addPasskey", "removePasskey"],
   ...["updateMember", "removeMember", "createInvitation", "changeOrganization", "createSignUpLink"],
+  "dropDestination",
 ]);
 /** About the person alone, whatever their role. */
 const OWN = new Set([
