@@ -122,7 +122,7 @@ begin
       if to_regclass(leaf) is null then
         execute format('create table %I (like %I including all) %s', leaf, parent.table_name, parent.storage);
         for unsampled in select attname from pg_attribute
-            where attrelid = parent.table_name::regclass and attstattarget = 0 and not attisdropped loop
+            where attrelid = parent.table_name::regclass and attnum > 0 and attstattarget = 0 and not attisdropped loop
           execute format('alter table %I alter column %I set statistics 0', leaf, unsampled);
         end loop;
         execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent.table_name, leaf,

@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, it, test } from "node:test";
 import pg from "pg";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { startSystemPostgres } from "../../../test/support/system-postgres.ts";
 import { uuidFloor } from "../random.ts";
+import { openDb } from "./db.ts";
+import { migrate } from "./migrate.ts";
 import { dropExpiredPartitions, makePartitions, withPartitions } from "./partitions.ts";
 
 const DAY_MS = 86_400_000;
@@ -116,4 +122,21 @@ test("a day has what its table has: keys, indexes and settings of storage", asyn
                    where (d.storage <> '') <> (c.reloptions is not null)) as plain`,
   );
   assert.deepEqual(row, { loose: [], plain: [] });
+});
+
+test("the distribution's PostgreSQL, which may be the oldest that will do, makes days too", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "postern-partitions-"));
+  const server = await startSystemPostgres(dir, { fsync: "off" });
+  if (server === null) return t.skip("this machine has no PostgreSQL of its distribution");
+  try {
+    await migrate(server.url);
+    const db = openDb(server.url, { onError: () => undefined });
+    await makePartitions(db, Date.parse("2031-01-01"));
+    const [row] = await db.query("select to_regclass('event_20310101') is not null as is_there");
+    await db.close();
+    assert.deepEqual(row, { is_there: true });
+  } finally {
+    await server.stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
 });
