@@ -3,6 +3,8 @@
 // from a live one; within each, organizations take turns, then their lanes. An organization has as much as it leaves free, so
 // half of it where it is alone: any number of new receivers that never answer, which are not suspect yet, leaves slots, room
 // for bodies and places in memory to the others. Pure: no clock, no database.
+import { createRotation, type Rotation } from "../platform/fair/rotation.ts";
+import { isWithinShare, mayTakeMore } from "../platform/fair/share.ts";
 import type { DueLane, LaneKey, Want } from "./queue-queries.ts";
 import type { ClaimedRow } from "./types.ts";
 
@@ -169,7 +171,8 @@ const PASSED_OVER_MAX = 100;
 export function startNext(on: Board): Started | null {
   for (const pool of [on.healthy, on.suspect]) {
     for (let looks = 0; looks < PASSED_OVER_MAX; looks += 1) {
-      const lane = pool.ready.next((orgId) => holdingOf(pool, orgId).in_flight < pool.in_flight_max - pool.in_flight);
+      const slots = { max: pool.in_flight_max, taken: pool.in_flight };
+      const lane = pool.ready.next((orgId) => mayTakeMore(holdingOf(pool, orgId).in_flight, slots));
       const held = lane?.waiting[0];
       if (!lane || !held) break;
       if (hasRoom(pool, lane.org_id, held.row.body_bytes)) return start(pool, lane, held);
@@ -185,9 +188,8 @@ function holdingOf(pool: Pool, orgId: string): Readonly<Holding> {
 
 /** A single body always goes, and an organization's first one wherever it fits. */
 function hasRoom(pool: Pool, orgId: string, bytes: number): boolean {
-  const free = pool.bytes_max - pool.bytes;
   const held = holdingOf(pool, orgId).bytes;
-  return pool.bytes === 0 || (held === 0 ? bytes <= free : held + bytes <= free);
+  return pool.bytes === 0 || isWithinShare(held + bytes, { max: pool.bytes_max, taken: pool.bytes });
 }
 
 function start(pool: Pool, lane: Lane, held: Held): Started {
@@ -252,44 +254,4 @@ export function emptyBoard(on: Board): Held[] {
 /** Is there nothing of this lane in memory? */
 export function isIdle(lane: Lane): boolean {
   return lane.in_flight === 0 && lane.waiting.length === 0;
-}
-
-// --- turns -----------------------------------------------------------------------------------------------------------
-
-/**
- * Round robin over groups, then over the items of each. An item taken is out until it is added again, at the end. Groups that
- * may not be taken from now keep their place.
- */
-export type Rotation<T> = {
-  add(group: string, item: T): void;
-  remove(group: string, item: T): void;
-  next(may: (group: string) => boolean): T | null;
-};
-
-/** An empty rotation; every step costs the same however many there are. */
-function createRotation<T>(): Rotation<T> {
-  // Map and Set keep the order of insertion: to delete and add again is to go to the end.
-  const groups = new Map<string, Set<T>>();
-  return {
-    add(group, item) {
-      const items = groups.get(group);
-      if (items) items.add(item);
-      else groups.set(group, new Set([item]));
-    },
-    remove(group, item) {
-      const items = groups.get(group);
-      if (items?.delete(item) && items.size === 0) groups.delete(group);
-    },
-    next(may) {
-      for (const [group, items] of groups) {
-        if (!may(group)) continue;
-        groups.delete(group);
-        const [item] = items;
-        items.delete(item as T);
-        if (items.size > 0) groups.set(group, items);
-        return item as T;
-      }
-      return null;
-    },
-  };
 }

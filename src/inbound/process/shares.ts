@@ -1,6 +1,8 @@
 // What this process holds of received mail, by organization: who may be given more, and whose mail is next. An organization
 // that is alone has half of everything, beside others as much as it leaves free, and a newcomer finds room and a place at once.
 // Pure bookkeeping.
+import { createRotation, type Rotation } from "../../platform/fair/rotation.ts";
+import { isWithinShare, mayTakeMore } from "../../platform/fair/share.ts";
 import type { Job } from "../types.ts";
 
 export type Limits = {
@@ -16,7 +18,7 @@ export type Limits = {
 const LIMITS: Limits = { jobs: 2_000, bytes: 96 * 1024 * 1024, unfinished: 800, places: 64, waiting: 100 };
 
 type Waiting = { job: Job; done: () => void };
-type Tenant = { org_id: string; waiting: Waiting[]; jobs: number; bytes: number; running: number };
+type Tenant = { org_id: string; jobs: number; bytes: number; running: number };
 
 export type Next = Waiting & {
   /** Gives the place to the next mail; the job is held still. */
@@ -48,18 +50,16 @@ type State = {
   limits: Limits;
   sizeOf(job: Job): number;
   tenants: Map<string, Tenant>;
-  /** Those with mail that waits, in order. */
-  row: Set<Tenant>;
+  waiting: Rotation<Waiting>;
   held: Set<Job>;
-  waiting: number;
   bytes: number;
   running: number;
 };
 
 /** `sizeOf`: bytes a job keeps in memory. */
 export function createShares(sizeOf: (job: Job) => number, limits: Limits = LIMITS): Shares {
-  const sums = { waiting: 0, bytes: 0, running: 0 };
-  const state: State = { limits, sizeOf, tenants: new Map(), row: new Set(), held: new Set(), ...sums };
+  const waiting = createRotation<Waiting>();
+  const state: State = { limits, sizeOf, tenants: new Map(), waiting, held: new Set(), bytes: 0, running: 0 };
   return {
     admit(jobs) {
       for (const job of jobs) hold(state, job);
@@ -69,28 +69,22 @@ export function createShares(sizeOf: (job: Job) => number, limits: Limits = LIMI
     },
     hold: (job) => hold(state, job),
     release: (job) => release(state, job),
-    push(job, done) {
-      const tenant = tenantOf(state, job.mail.org_id);
-      tenant.waiting.push({ job, done });
-      state.waiting += 1;
-      state.row.add(tenant);
-    },
+    push: (job, done) => waiting.add(job.mail.org_id, { job, done }),
     next: () => takeNext(state),
     drain() {
-      const left = [...state.row].flatMap(({ waiting }) => waiting.splice(0));
-      state.row.clear();
-      state.waiting = 0;
+      const left: Waiting[] = [];
+      for (let next = waiting.next(); next !== null; next = waiting.next()) left.push(next);
       return left;
     },
     jobs: () => [...state.held],
     room: () => (state.bytes < limits.bytes ? limits.jobs - state.held.size : 0),
     crowded() {
-      const isFull = (tenant: Tenant) => tenant.waiting.length >= limits.waiting || !hasRoom(state, tenant);
+      const isFull = (tenant: Tenant) => waiting.sizeOf(tenant.org_id) >= limits.waiting || !hasRoom(state, tenant);
       return [...state.tenants.values()].filter(isFull).map(({ org_id }) => org_id);
     },
     isHungry(orgId) {
       const tenant = state.tenants.get(orgId);
-      return !tenant || (tenant.waiting.length < limits.waiting / 2 && hasRoom(state, tenant));
+      return !tenant || (waiting.sizeOf(orgId) < limits.waiting / 2 && hasRoom(state, tenant));
     },
   };
 }
@@ -98,7 +92,7 @@ export function createShares(sizeOf: (job: Job) => number, limits: Limits = LIMI
 function tenantOf({ tenants }: State, orgId: string): Tenant {
   const known = tenants.get(orgId);
   if (known) return known;
-  const tenant = { org_id: orgId, waiting: [], jobs: 0, bytes: 0, running: 0 };
+  const tenant = { org_id: orgId, jobs: 0, bytes: 0, running: 0 };
   tenants.set(orgId, tenant);
   return tenant;
 }
@@ -127,25 +121,19 @@ function forget({ tenants }: State, { org_id, jobs, running }: Tenant): void {
 }
 
 function hasRoom({ limits, held, bytes }: State, tenant: Tenant): boolean {
-  return tenant.jobs <= limits.jobs - held.size && tenant.bytes <= limits.bytes - bytes;
+  const isFew = isWithinShare(tenant.jobs, { max: limits.jobs, taken: held.size });
+  return isFew && isWithinShare(tenant.bytes, { max: limits.bytes, taken: bytes });
 }
 
 function takeNext(state: State): Next | null {
-  for (const tenant of state.row) {
-    if (!mayStart(state, tenant)) continue;
-    state.row.delete(tenant);
-    const first = tenant.waiting.shift()!;
-    state.waiting -= 1;
-    if (tenant.waiting.length > 0) state.row.add(tenant);
-    return { ...first, leave: takePlace(state, tenant) };
-  }
-  return null;
+  const next = state.waiting.next((orgId) => mayStart(state, tenantOf(state, orgId)));
+  return next && { ...next, leave: takePlace(state, tenantOf(state, next.job.mail.org_id)) };
 }
 
 function mayStart({ limits, held, waiting, running }: State, tenant: Tenant): boolean {
-  const unfinished = held.size - waiting;
-  const own = tenant.jobs - tenant.waiting.length;
-  return tenant.running < limits.places - running && own < limits.unfinished - unfinished;
+  const unfinished = { max: limits.unfinished, taken: held.size - waiting.items() };
+  const own = tenant.jobs - waiting.sizeOf(tenant.org_id);
+  return mayTakeMore(tenant.running, { max: limits.places, taken: running }) && mayTakeMore(own, unfinished);
 }
 
 function takePlace(state: State, tenant: Tenant): () => void {

@@ -1,6 +1,8 @@
 // How much goes on at once in this process, over all paths: attempts by the size of their messages, and sessions that are
 // kept open beside them. Each attempt holds a connection, and its message in memory. Memory.ts limits what waits; here
 // is what is at work. Pure bookkeeping.
+import { createRotation, type Rotation } from "../../platform/fair/rotation.ts";
+import { mayTakeMore } from "../../platform/fair/share.ts";
 import type { Job } from "../types.ts";
 
 type Kind = { bytes_max: number; slots: number };
@@ -35,14 +37,13 @@ export type Shares<P> = {
   size(): number;
 };
 
-type Row<P> = { slots: number; used: number; byOrg: Map<string, number>; waiting: Map<string, Set<P>> };
+type Row<P> = { slots: number; used: number; byOrg: Map<string, number>; waiting: Rotation<P> };
 
 /**
- * Nothing is at work yet; `drive` starts what a path may. As in memory.ts an organization has at most as much as it leaves
- * free: half of the slots when it is alone, an equal share beside others, and a newcomer begins at once.
+ * Nothing is at work yet; `drive` starts what a path may.
  */
 export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[] = KINDS): Shares<P> {
-  const rows: Row<P>[] = kinds.map(({ slots }) => ({ slots, used: 0, byOrg: new Map(), waiting: new Map() }));
+  const rows: Row<P>[] = kinds.map(({ slots }) => ({ slots, used: 0, byOrg: new Map(), waiting: createRotation() }));
   const open = new Set<() => void>();
 
   function rowOf({ job }: Sized): Row<P> {
@@ -50,21 +51,13 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
     return rows.at(at) as Row<P>;
   }
 
-  /** Drives those that may begin now: organization by organization, and the paths of each in turn. */
+  /** Drives those that may begin now, a path of each organization in turn; each once, for it may come back to wait. */
   function pump(row: Row<P>): void {
-    let looks = row.waiting.size;
-    for (const [org, paths] of row.waiting) {
-      looks -= 1;
-      if (looks < 0 || row.used >= row.slots) return;
-      if (!hasShare(row, org)) continue;
-      row.waiting.delete(org);
-      for (const path of paths) {
-        if (!hasShare(row, org)) break;
-        paths.delete(path);
-        drive(path);
-      }
-      const again = paths.union(row.waiting.get(org) ?? new Set<P>());
-      if (again.size > 0) row.waiting.set(org, again);
+    let looks = row.waiting.items();
+    for (; looks > 0 && row.used < row.slots; looks -= 1) {
+      const path = row.waiting.next((orgId) => hasShare(row, orgId));
+      if (path === null) return;
+      drive(path);
     }
   }
 
@@ -73,7 +66,7 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
       const row = rowOf(delivery);
       const { org_id } = delivery.job;
       if (!hasShare(row, org_id)) {
-        row.waiting.set(org_id, (row.waiting.get(org_id) ?? new Set()).add(path));
+        row.waiting.add(org_id, path);
         return false;
       }
       row.used += 1;
@@ -87,7 +80,7 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
       row.used -= 1;
       if (left > 0) row.byOrg.set(org_id, left);
       else row.byOrg.delete(org_id);
-      if (row.waiting.size > 0) pump(row);
+      pump(row);
     },
     keep(close) {
       open.add(close);
@@ -103,5 +96,5 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
 }
 
 function hasShare({ slots, used, byOrg }: Row<unknown>, orgId: string): boolean {
-  return (byOrg.get(orgId) ?? 0) < slots - used;
+  return mayTakeMore(byOrg.get(orgId) ?? 0, { max: slots, taken: used });
 }

@@ -1,6 +1,7 @@
 // What this process holds: how many deliveries and bytes, per lane and slot. Bounds hand-over and claims, and tells
 // which slots are idle. Pure bookkeeping.
 
+import { isWithinShare, mayTakeMore } from "../../platform/fair/share.ts";
 import { type Job, type Lane, type Owned, ownedName } from "../types.ts";
 import type { Slot } from "./leases.ts";
 
@@ -9,10 +10,7 @@ const JOBS_MAX = 20_000;
 const BYTES_MAX = 192 * 1024 * 1024;
 const LANE_HANDOVER_MAX = 4_000;
 const LANE_WINDOW = 500;
-/**
- * An organization holds no more than it leaves free: half when it is alone, an equal share beside others, and a newcomer
- * finds room at once (dynamic thresholds, Choudhury and Hahne 1998). It is given more once a whole claim fits again.
- */
+/** An organization that holds its share is given more once a whole claim fits again. */
 const REFILL = 400;
 
 type Held = { jobs: number; org_id: string; slot: string; backlog: boolean };
@@ -76,8 +74,8 @@ export function createMemory(): Memory {
   }
 
   function isCrowded(tenant: Tenant): boolean {
-    const free = JOBS_MAX - jobs;
-    tenant.crowded = tenant.jobs >= free || (tenant.crowded && tenant.jobs + REFILL > free);
+    const room = { max: JOBS_MAX, taken: jobs };
+    tenant.crowded = !(tenant.crowded ? isWithinShare(tenant.jobs + REFILL, room) : mayTakeMore(tenant.jobs, room));
     return tenant.crowded;
   }
 

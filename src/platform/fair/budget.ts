@@ -1,5 +1,6 @@
 // So many bytes at once: whoever needs more waits, one of each `who` after another. One that needs more than there is gets all
 // of it, alone; none overtakes another, so a large one is not passed by small ones for ever.
+import { createRotation } from "./rotation.ts";
 
 export type Budget = {
   /** Resolves with the function that gives the bytes back. `who`: for whom, where that is known. */
@@ -10,23 +11,19 @@ type Waiting = { bytes: number; start: (giveBack: () => void) => void };
 
 /** A budget of `bytesMax`. */
 export function createBudget(bytesMax: number): Budget {
-  /** In the order of their turns. */
-  const waiting = new Map<string, Waiting[]>();
+  const waiting = createRotation<Waiting>();
   let free = bytesMax;
 
   function pump(): void {
-    for (const [who, queue] of waiting) {
-      const next = queue[0]!;
-      if (next.bytes > free) return;
-      queue.shift();
-      waiting.delete(who);
-      if (queue.length > 0) waiting.set(who, queue);
-      free -= next.bytes;
+    for (let next = waiting.first(); next !== null && next.bytes <= free; next = waiting.first()) {
+      waiting.next();
+      const { bytes, start } = next;
+      free -= bytes;
       let given = false;
-      next.start(() => {
+      start(() => {
         if (given) return;
         given = true;
-        free += next.bytes;
+        free += bytes;
         pump();
       });
     }
@@ -35,9 +32,7 @@ export function createBudget(bytesMax: number): Budget {
   return {
     take(bytes, who = "") {
       return new Promise((start) => {
-        const queue = waiting.get(who) ?? [];
-        queue.push({ bytes: Math.min(bytes, bytesMax), start });
-        waiting.set(who, queue);
+        waiting.add(who, { bytes: Math.min(bytes, bytesMax), start });
         pump();
       });
     },

@@ -1,5 +1,7 @@
 // A semaphore that is shared fairly between tenants. A lone tenant may hold at most half of the places, several have equal
 // shares, and a newcomer begins at once, however long the others stay.
+import { createRotation, type Rotation } from "./rotation.ts";
+import { mayTakeMore } from "./share.ts";
 
 export type FairPlaces = {
   /**
@@ -17,16 +19,16 @@ export type FairLimits = {
   waiting_max: number;
 };
 
-/** Those who wait, in order: called with whether it is their turn. */
-type Queue = Set<(entered: boolean) => void>;
+/** Somebody who waits: called with whether it is their turn. */
+type Waiting = { who: string; settle: (entered: boolean) => void };
 
 /** Places that are taken and given back; those of one organization at half of them at most. */
 export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlaces {
   const held = new Map<string, number>();
-  const waiting = new Map<string, Queue>();
+  const waiting = createRotation<Waiting>();
   let taken = 0;
 
-  const mayEnter = (who: string): boolean => (held.get(who) ?? 0) < places - taken;
+  const mayEnter = (who: string): boolean => mayTakeMore(held.get(who) ?? 0, { max: places, taken });
 
   function take(who: string): void {
     taken += 1;
@@ -43,27 +45,17 @@ export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlace
 
   /** One of each in turn, as long as there is a place for it. */
   function admit(): void {
-    let looks = waiting.size;
-    for (const [who, queue] of waiting) {
-      looks -= 1;
-      if (looks < 0 || taken >= places) return;
-      if (!mayEnter(who)) continue;
-      waiting.delete(who);
-      const [next] = queue;
-      queue.delete(next!);
-      if (queue.size > 0) waiting.set(who, queue);
-      take(who);
-      next!(true);
+    while (taken < places) {
+      const next = waiting.next(mayEnter);
+      if (next === null) return;
+      take(next.who);
+      next.settle(true);
     }
   }
 
   function turnOf(who: string, signal?: AbortSignal): Promise<boolean> {
-    const queue: Queue = waiting.get(who) ?? new Set();
-    if (queue.size >= waiting_max || signal?.aborted) return Promise.resolve(false);
-    waiting.set(who, queue);
-    return standIn(queue, signal, () => {
-      if (queue.size === 0 && waiting.get(who) === queue) waiting.delete(who);
-    });
+    if (waiting.sizeOf(who) >= waiting_max || signal?.aborted) return Promise.resolve(false);
+    return standIn(waiting, who, signal);
   }
 
   function leaver(who: string): () => void {
@@ -75,7 +67,7 @@ export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlace
   }
 
   function enterNow(who: string): (() => void) | null {
-    if (waiting.has(who) || !mayEnter(who)) return null;
+    if (waiting.sizeOf(who) > 0 || !mayEnter(who)) return null;
     take(who);
     return leaver(who);
   }
@@ -89,17 +81,17 @@ export function createFairPlaces({ places, waiting_max }: FairLimits): FairPlace
   };
 }
 
-/** Resolves to true when somebody calls it in the queue, to false when the signal comes first. */
-function standIn(queue: Queue, signal: AbortSignal | undefined, left: () => void): Promise<boolean> {
+/** Resolves to true when its turn comes, to false when the signal comes first. */
+function standIn(waiting: Rotation<Waiting>, who: string, signal: AbortSignal | undefined): Promise<boolean> {
   return new Promise((resolve) => {
     const giveUp = (): void => settle(false);
     const settle = (entered: boolean): void => {
       signal?.removeEventListener("abort", giveUp);
-      queue.delete(settle);
-      left();
+      waiting.remove(who, one);
       resolve(entered);
     };
-    queue.add(settle);
+    const one: Waiting = { who, settle };
+    waiting.add(who, one);
     signal?.addEventListener("abort", giveUp, { once: true });
   });
 }

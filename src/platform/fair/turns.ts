@@ -2,6 +2,7 @@
 // in one moment would stand in one row, and nothing would be read, answered or renewed meanwhile. Not here: tasks that take
 // long by themselves, which belong into a worker.
 import type { Clock } from "../clock.ts";
+import { createRotation } from "./rotation.ts";
 
 /** Runs the task whole, now or in a later turn of the event loop, for `who`; resolves to what it returns. */
 export type InTurn = <T>(who: string, task: () => T) => Promise<T>;
@@ -11,13 +12,13 @@ const TURN_MS = 20;
 
 /**
  * Tasks run in the order they come, one of each `who` after another. While few come they run at once, at the cost of two looks
- * at the clock. `spent` hears how long each took.
+ * at the clock. `spent` gets how long each took.
  */
 export function createTurns(
   clock: Pick<Clock, "monotonic">,
   spent: (who: string, ms: number) => void = () => undefined,
 ): InTurn {
-  const waiting = new Map<string, (() => void)[]>();
+  const waiting = createRotation<{ who: string; task: () => void }>();
   let spentMs = 0;
 
   function run(who: string, task: () => void): void {
@@ -33,16 +34,10 @@ export function createTurns(
   function nextTurn(): void {
     spentMs = 0;
     while (spentMs < TURN_MS) {
-      const next = takeNext(waiting);
+      const next = waiting.next();
       if (!next) return;
       run(next.who, next.task);
     }
-  }
-
-  function wait(who: string, task: () => void): void {
-    const queue = waiting.get(who);
-    if (queue) queue.push(task);
-    else waiting.set(who, [task]);
   }
 
   return (who, task) =>
@@ -54,18 +49,7 @@ export function createTurns(
           reject(error);
         }
       };
-      if (waiting.size === 0 && spentMs < TURN_MS) run(who, settle);
-      else wait(who, settle);
+      if (waiting.items() === 0 && spentMs < TURN_MS) run(who, settle);
+      else waiting.add(who, { who, task: settle });
     });
-}
-
-/** Whose turn it was is last in the Map from now on. */
-function takeNext(waiting: Map<string, (() => void)[]>): { who: string; task: () => void } | undefined {
-  for (const [who, queue] of waiting) {
-    const task = queue.shift();
-    waiting.delete(who);
-    if (queue.length > 0) waiting.set(who, queue);
-    return task && { who, task };
-  }
-  return undefined;
 }
