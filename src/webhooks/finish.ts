@@ -2,6 +2,7 @@
 // whose claim is not ours any more is left alone.
 
 import { isUnavailable, whileUnavailable } from "../platform/database/db.ts";
+import { createGroupCommit } from "../platform/database/group-commit.ts";
 import { withPartitions } from "../platform/database/partitions.ts";
 import { uuidTime } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
@@ -23,36 +24,11 @@ const RETRY_EVERY_MS = 500;
 
 /** A finisher; a database that cannot be reached is asked again for `patience_ms`, then the lease frees the rows. */
 export function createFinisher(world: FinishWorld, patienceMs: number): Finisher {
-  const waiting: Outcome[] = [];
-  let busy = false;
-  let committing = 0;
-  let idle = Promise.withResolvers<void>();
-
-  async function run(): Promise<void> {
-    // One turn of the event loop gathers the attempts that ended together. Deliberate: the global setImmediate, which the
-    // simulation plays; that of node:timers/promises goes past it.
-    await new Promise((resolve) => setImmediate(resolve));
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, BATCH_MAX);
-      committing = batch.length;
-      await commitPatiently(world, batch, patienceMs);
-      committing = 0;
-    }
-    busy = false;
-    idle.resolve();
-  }
-
-  return {
-    add(outcome) {
-      waiting.push(outcome);
-      if (busy) return;
-      busy = true;
-      idle = Promise.withResolvers<void>();
-      run();
-    },
-    pending: () => waiting.length + committing,
-    drained: () => (busy ? idle.promise : Promise.resolve()),
-  };
+  const group = createGroupCommit<Outcome>({
+    max: { items: BATCH_MAX, bytes: Number.POSITIVE_INFINITY },
+    commit: (batch) => commitPatiently(world, batch, patienceMs),
+  });
+  return { add: group.add, pending: group.uncommitted, drained: group.drained };
 }
 
 async function commitPatiently(world: FinishWorld, batch: Outcome[], patienceMs: number): Promise<void> {

@@ -3,6 +3,7 @@
 import { countReceived } from "../../aliases/aliases.ts";
 import type { FindLane } from "../../outbound/outbound.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
+import { commitOrSingly, createGroupCommit } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
@@ -44,38 +45,26 @@ type Waiting = { job: Job; outcome: Outcome; forwards: Laned[]; done: (failure: 
 
 /** Collects outcomes and commits them in batches. */
 export function createFinisher(world: FinishWorld, ports: FinishPorts): Finisher {
-  const waiting: Waiting[] = [];
-  let running = false;
-
-  async function pump(): Promise<void> {
-    running = true;
-    while (waiting.length > 0) await commitBatch(world, ports, waiting.splice(0, BATCH_MAX));
-    running = false;
-  }
+  const group = createGroupCommit<Waiting>({
+    max: { items: BATCH_MAX, bytes: Number.POSITIVE_INFINITY },
+    commit: (batch) => commitOrSingly(batch, (outcomes) => commit(world, ports, outcomes), { settle }),
+  });
 
   return {
     async finish(job, outcome) {
       const forwards: Laned[] = [];
       for (const message of outcome.forwards) forwards.push(await withLane(ports.findLane, message));
-      return new Promise((done) => {
-        waiting.push({ job, outcome, forwards, done });
-        if (!running) setImmediate(() => (running ? undefined : pump()));
-      });
+      return new Promise((done) => group.add({ job, outcome, forwards, done }));
     },
   };
 }
 
-async function commitBatch(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<void> {
-  const failure = await commit(world, ports, batch);
-  if (failure === null || batch.length === 1) {
-    for (const { done } of batch) done(failure);
-    return;
-  }
-  for (const single of batch) single.done(await commit(world, ports, [single]));
+function settle(batch: readonly Waiting[], failure: unknown): void {
+  for (const { done } of batch) done(failure);
 }
 
 /** The database being away is waited for, as long as the claims can be renewed when it is back. */
-async function commit(world: FinishWorld, ports: FinishPorts, batch: Waiting[]): Promise<unknown> {
+async function commit(world: FinishWorld, ports: FinishPorts, batch: readonly Waiting[]): Promise<unknown> {
   const work = () => withPartitions(world, () => world.db.transaction((tx) => write(tx, world, batch)));
   const until = world.clock.monotonic() + RETRY_COMMIT_FOR_MS;
   try {
@@ -88,7 +77,7 @@ async function commit(world: FinishWorld, ports: FinishPorts, batch: Waiting[]):
   }
 }
 
-async function write(tx: Tx, world: FinishWorld, batch: Waiting[]): Promise<void> {
+async function write(tx: Tx, world: FinishWorld, batch: readonly Waiting[]): Promise<void> {
   const at = new Date(world.clock.now());
   const finished = await queries.finishMail(
     tx,

@@ -1,6 +1,7 @@
 // The durable accept of received mail: messages of the same moment are written by one statement, and 250 leaves after its
 // commit. Batches grow with load; an idle message waits for one commit. When a batch fails its messages are tried singly.
 import { isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/database/db.ts";
+import { commitOrSingly, createGroupCommit } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
@@ -45,8 +46,6 @@ type Waiting = Prepared & { done: PromiseWithResolvers<void> };
 
 /** `processor` takes what it has room for at once. */
 export function createAcceptor(world: AcceptWorld, processor: Processor, loadBytes: LoadBytes): Acceptor {
-  const waiting: Waiting[] = [];
-  let writers = 0;
   const batches = world.metrics.histogram(
     "postern_inbound_accept_batch_mails",
     "Received messages per accepting statement",
@@ -54,25 +53,20 @@ export function createAcceptor(world: AcceptWorld, processor: Processor, loadByt
     [1, 2, 5, 10, 20, 50, 100],
   );
 
-  function pump(): void {
-    if (waiting.length === 0 || writers >= WRITERS) return;
-    if (writers > 0 && waiting.length < SECOND_WRITER_FROM) return;
-    writers += 1;
-    const batch = waiting.splice(0, MAILS_MAX);
-    batches.observe(batch.length);
-    writeBatch(world, batch).finally(() => {
-      writers -= 1;
-      pump();
-    });
-  }
+  const group = createGroupCommit<Waiting>({
+    max: { items: MAILS_MAX, bytes: Number.POSITIVE_INFINITY },
+    ...{ writers: WRITERS, second_writer_from: SECOND_WRITER_FROM },
+    commit(batch) {
+      batches.observe(batch.length);
+      return commitOrSingly(batch, (mails) => write(world, mails), { settle, isFinal: isOver });
+    },
+  });
 
   return {
     async accept(incoming, examination) {
       const prepared = await prepare(world, processor, incoming, examination);
       const done = Promise.withResolvers<void>();
-      waiting.push({ ...prepared, done });
-      // Deliberate: one turn of the event loop lets messages that ended together share a statement.
-      if (waiting.length === 1) setImmediate(pump);
+      group.add({ ...prepared, done });
       try {
         await done.promise;
       } catch (error) {
@@ -208,27 +202,20 @@ function toJob(
   };
 }
 
-async function writeBatch(world: AcceptWorld, batch: Waiting[]): Promise<void> {
-  const error = await write(world, batch);
-  if (error === null) return settle(batch);
-  // Nothing can be tried again under ids that were taken to settle what happened, or without a database.
-  if (batch.length === 1 || (isUnavailable(error) && !isShortage(error))) {
-    for (const { done } of batch) done.reject(error);
-    return;
-  }
-  for (const single of batch) {
-    const failure = await write(world, [single]);
-    if (failure === null) settle([single]);
-    else single.done.reject(failure);
-  }
+/** Nothing can be tried again under ids that were taken to settle what happened, or without a database. */
+function isOver(error: unknown): boolean {
+  return isUnavailable(error) && !isShortage(error);
 }
 
-function settle(batch: Waiting[]): void {
-  for (const { done } of batch) done.resolve();
+function settle(batch: readonly Waiting[], failure: unknown): void {
+  for (const { done } of batch) {
+    if (failure === null) done.resolve();
+    else done.reject(failure);
+  }
 }
 
 /** Null when the batch is stored. */
-async function write(world: AcceptWorld, batch: Prepared[]): Promise<unknown> {
+async function write(world: AcceptWorld, batch: readonly Prepared[]): Promise<unknown> {
   const rows = {
     raws: batch.flatMap(({ raws }) => raws),
     emails: batch.flatMap(({ emails }) => emails),
@@ -238,7 +225,7 @@ async function write(world: AcceptWorld, batch: Prepared[]): Promise<unknown> {
     await withPartitions(world, () => queries.acceptMail(world.db, rows, CLAIM_LEASE_MS));
     return null;
   } catch (error) {
-    const isInDoubt = isUnavailable(error) && !isShortage(error) && !isUnreached(error);
+    const isInDoubt = isOver(error) && !isUnreached(error);
     if (isInDoubt && (await isStored(world, rows.emails[0]))) return null;
     return error;
   }

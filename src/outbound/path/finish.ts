@@ -5,6 +5,7 @@ import { findReported, type MailEvent, recordEvents } from "../../events/events.
 import { SIMULATOR, simulatedKind } from "../../mail/simulated.ts";
 import { sleep } from "../../platform/clock.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
+import { createGroupCommit } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
@@ -62,11 +63,12 @@ export type FinisherHooks = {
 export type Complain = (tx: Tx, of: Pick<Job, "org_id" | "message_id" | "position">) => Promise<unknown>;
 
 export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher {
-  let waiting: Result[] = [];
   const unrecorded = new Set<string>();
-  let running = false;
-  let idle = Promise.withResolvers<void>();
-  idle.resolve();
+  const group = createGroupCommit<Result>({
+    max: { items: BATCH_MAX, bytes: Number.POSITIVE_INFINITY },
+    gather: (waiting) => (waiting < BATCH_MAX ? sleep(GATHER_MS) : Promise.resolve()),
+    commit: commitUntilDone,
+  });
   const counter = world.metrics.counter("postern_deliveries_total", "Delivery attempts by outcome", ["outcome"]);
 
   const troubles = world.metrics.counter("postern_delivery_troubles_total", "Attempts that did not deliver, by why", [
@@ -79,23 +81,9 @@ export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher 
     counter.inc({ outcome: decided.event.event_type });
     if (outcome.kind !== "delivered") troubles.inc({ class: outcome.class ?? "other" });
     if (world.traces && !outcome.unattempted) traceAttempt(world.traces, world.clock.now(), { job, outcome, decided });
-    waiting.push(decided);
     unrecorded.add(ownedName(job));
+    group.add(decided);
     on.done(job);
-    if (!running) void pump();
-  }
-
-  async function pump(): Promise<void> {
-    running = true;
-    idle = Promise.withResolvers();
-    while (waiting.length > 0) {
-      if (waiting.length < BATCH_MAX) await sleep(GATHER_MS);
-      const batch = waiting.slice(0, BATCH_MAX);
-      waiting = waiting.slice(BATCH_MAX);
-      await commitUntilDone(batch);
-    }
-    running = false;
-    idle.resolve();
   }
 
   /** A result must not be dropped because the database is away: the mail was sent. It waits in memory and tries again. */
@@ -122,7 +110,7 @@ export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher 
     }
     const [result] = batch as [Result];
     result.refusals += 1;
-    if (result.refusals < REFUSALS_MAX) waiting.push(result);
+    if (result.refusals < REFUSALS_MAX) group.add(result);
     else
       world.log.fatal(
         { err, message_id: result.row.message_id },
@@ -132,9 +120,9 @@ export function createFinisher(world: FinishWorld, on: FinisherHooks): Finisher 
 
   return {
     push,
-    pending: () => waiting.length,
+    pending: () => group.waiting().items,
     holds: (key) => unrecorded.has(ownedName(key)),
-    drain: () => idle.promise,
+    drain: group.drained,
   };
 }
 

@@ -4,6 +4,7 @@
 import type { FindLane, Job, Lane, Outbound } from "../../outbound/outbound.ts";
 import { isLaneGone, KEEP_TRYING_MS } from "../../outbound/outbound.ts";
 import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/database/db.ts";
+import { commitOrSingly, createGroupCommit, type Weight } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { isOverAllowance } from "../prepare/allowances.ts";
@@ -43,8 +44,7 @@ export type Acceptor = {
   isFull(): boolean;
 };
 
-type Size = { count: number; bytes: number };
-type Waiting = Group & Size & { done: PromiseWithResolvers<Accepted> };
+type Waiting = Group & { weight: Weight; done: PromiseWithResolvers<Accepted> };
 type Held = { prepared: Prepared; recipient: PreparedRecipient; owner: number | null };
 
 /** `outbound` is this process's engine, if it has one; `notify` tells the others. */
@@ -54,9 +54,6 @@ type Writing = { outbound: Outbound | null; notify(): void; findLane: FindLane }
 
 /** Nothing waits yet. */
 export function createAcceptor(world: World, deps: AcceptorDeps): Acceptor {
-  const waiting: Waiting[] = [];
-  const size: Size = { count: 0, bytes: 0 };
-  let writers = 0;
   const batches = world.metrics.histogram(
     "postern_accept_batch_items",
     "Messages per accepting statement",
@@ -64,82 +61,47 @@ export function createAcceptor(world: World, deps: AcceptorDeps): Acceptor {
     [1, 2, 5, 10, 20, 50, 100, 200],
   );
 
-  function pump(): void {
-    if (waiting.length === 0 || writers >= WRITERS) return;
-    if (writers > 0 && size.count < SECOND_WRITER_FROM) return;
-    writers += 1;
-    const batch = takeBatch(waiting);
-    const taken = sum(batch);
-    size.count -= taken.count;
-    size.bytes -= taken.bytes;
-    batches.observe(taken.count);
-    writeBatch(world, { ...deps, outbound: deps.outbound() }, batch).finally(() => {
-      writers -= 1;
-      pump();
-    });
-  }
+  const groups = createGroupCommit<Waiting>({
+    max: { items: ITEMS_MAX, bytes: BYTES_MAX },
+    weigh: ({ weight }) => weight,
+    ...{ writers: WRITERS, second_writer_from: SECOND_WRITER_FROM },
+    commit(batch) {
+      batches.observe(batch.reduce((sum, { items }) => sum + items.length, 0));
+      const writing = { ...deps, outbound: deps.outbound() };
+      return commitOrSingly(batch, (some) => writeInLanes(world, writing, some), { settle, isFinal: isOver });
+    },
+  });
 
   return {
     accept(group) {
       const done = Promise.withResolvers<Accepted>();
-      const own = { count: group.items.length, bytes: group.items.reduce((all, { mime }) => all + mime.length, 0) };
-      waiting.push({ ...group, ...own, done });
-      size.count += own.count;
-      size.bytes += own.bytes;
-      // Deliberate: one turn of the event loop lets the requests that arrived together share a statement.
-      if (waiting.length === 1) setImmediate(pump);
+      const bytes = group.items.reduce((all, { mime }) => all + mime.length, 0);
+      groups.add({ ...group, weight: { items: group.items.length, bytes }, done });
       return done.promise;
     },
-    isFull: () => size.count >= WAITING_MAX || size.bytes >= WAITING_BYTES_MAX,
+    isFull() {
+      const { items, bytes } = groups.waiting();
+      return items >= WAITING_MAX || bytes >= WAITING_BYTES_MAX;
+    },
   };
 }
 
-function takeBatch(waiting: Waiting[]): Waiting[] {
-  const size: Size = { count: 0, bytes: 0 };
-  let groups = 0;
-  for (const group of waiting) {
-    size.count += group.items.length;
-    size.bytes += group.bytes;
-    if (groups > 0 && (size.count > ITEMS_MAX || size.bytes > BYTES_MAX)) break;
-    groups += 1;
-  }
-  return waiting.splice(0, groups);
-}
-
-function sum(batch: Waiting[]): Size {
-  const size: Size = { count: 0, bytes: 0 };
-  for (const group of batch) {
-    size.count += group.items.length;
-    size.bytes += group.bytes;
-  }
-  return size;
-}
-
-async function writeBatch(world: World, deps: Writing, batch: Waiting[]): Promise<void> {
-  const first = await writeInLanes(world, deps, batch);
-  if (first.kind === "written") return settleAll(batch, first.result);
-  // Nothing can be tried again under ids that were taken to settle what happened, or without a database.
-  if (batch.length === 1 || isOver(first.error)) return failAll(batch, first.error);
-  for (const group of batch) {
-    const single = await writeInLanes(world, deps, [group]);
-    if (single.kind === "written") settleAll([group], single.result);
-    else fail(group, single.error);
-  }
-}
-
-/** Once more when a lane was dropped since it was looked up: nothing was written, and its name makes it again. */
-async function writeInLanes(world: World, deps: Writing, batch: Group[]): Promise<Written> {
-  const first = await write(world, deps, batch);
-  if (first.kind === "written" || !isLaneGone(first.error)) return first;
+/**
+ * Null when the batch is stored, else why not. Once more when a lane was dropped since it was looked up: nothing was written, and
+ * its name makes it again.
+ */
+async function writeInLanes(world: World, deps: Writing, batch: readonly Group[]): Promise<unknown> {
+  const failure = await write(world, deps, batch);
+  if (failure === null || !isLaneGone(failure)) return failure;
   try {
     await findLanesAgain(deps.findLane, batch);
   } catch (error) {
-    return { kind: "failed", error };
+    return error;
   }
   return write(world, deps, batch);
 }
 
-async function findLanesAgain(findLane: FindLane, batch: Group[]): Promise<void> {
+async function findLanesAgain(findLane: FindLane, batch: readonly Group[]): Promise<void> {
   const recipients = batch.flatMap(({ items }) => items.flatMap((item) => item.recipients));
   for (const { lane } of recipients) if (lane) findLane.forget?.(lane);
   await Promise.all(
@@ -149,28 +111,24 @@ async function findLanesAgain(findLane: FindLane, batch: Group[]): Promise<void>
   );
 }
 
-function settleAll(batch: Waiting[], result: Accepted): void {
-  for (const group of batch) group.done.resolve(result);
-}
-
-/** Not what the server itself said of a lack of room: a smaller group may find it. */
+/**
+ * Nothing can be tried again under ids that were taken to settle what happened, or without a database. What the server itself
+ * said of a lack of room is not meant: a smaller group may find it.
+ */
 function isOver(error: unknown): boolean {
   return isUnavailable(error) && !isShortage(error);
 }
 
-function failAll(batch: Waiting[], error: unknown): void {
-  for (const group of batch) fail(group, error);
+function settle(batch: readonly Waiting[], failure: unknown): void {
+  for (const { idempotency, done } of batch) {
+    if (failure === null) done.resolve("accepted");
+    else if (isOverAllowance(failure)) done.resolve("over_allowance");
+    else if (isDuplicate(failure) && idempotency) done.resolve("duplicate_key");
+    else done.reject(failure);
+  }
 }
 
-function fail(group: Waiting, error: unknown): void {
-  if (isOverAllowance(error)) group.done.resolve("over_allowance");
-  else if (isDuplicate(error) && group.idempotency) group.done.resolve("duplicate_key");
-  else group.done.reject(error);
-}
-
-type Written = { kind: "written"; result: Accepted } | { kind: "failed"; error: unknown };
-
-async function write(world: World, { outbound, notify }: Writing, batch: Group[]): Promise<Written> {
+async function write(world: World, { outbound, notify }: Writing, batch: readonly Group[]): Promise<unknown> {
   const held = reserve(outbound, batch);
   try {
     await withPartitions(world, () => accepting.acceptMessages(world.db, columnsOf(world, batch, held)));
@@ -181,7 +139,7 @@ async function write(world: World, { outbound, notify }: Writing, batch: Group[]
       for (const { prepared, recipient, owner } of held) {
         if (owner !== null) outbound?.release(recipient.lane as Lane, prepared.mime.length);
       }
-      return { kind: "failed", error };
+      return error;
     }
   }
   let left = false;
@@ -190,7 +148,7 @@ async function write(world: World, { outbound, notify }: Writing, batch: Group[]
     else left = true;
   }
   if (left) notify();
-  return { kind: "written", result: "accepted" };
+  return null;
 }
 
 /**
@@ -199,7 +157,7 @@ async function write(world: World, { outbound, notify }: Writing, batch: Group[]
  * is not: what is answered 503 must not be sent later on. Asked until the database answers: guessing would lose or double
  * mail. Costs nothing where no connection breaks.
  */
-async function wasCommitted(world: World, batch: Group[]): Promise<boolean> {
+async function wasCommitted(world: World, batch: readonly Group[]): Promise<boolean> {
   const item = batch[0]?.items[0];
   if (!item) return false;
   const settle = () => accepting.settleAccept(world.db, item.org_id, item.id);
@@ -207,7 +165,7 @@ async function wasCommitted(world: World, batch: Group[]): Promise<boolean> {
 }
 
 /** Who will send what: this node at once where it may, else whoever claims it. */
-function reserve(outbound: Outbound | null, batch: Group[]): Held[] {
+function reserve(outbound: Outbound | null, batch: readonly Group[]): Held[] {
   const held: Held[] = [];
   for (const { items } of batch) {
     for (const prepared of items) {
@@ -222,7 +180,7 @@ function reserve(outbound: Outbound | null, batch: Group[]): Held[] {
   return held;
 }
 
-function columnsOf(world: World, batch: Group[], held: Held[]): accepting.AcceptColumns {
+function columnsOf(world: World, batch: readonly Group[], held: Held[]): accepting.AcceptColumns {
   const items = batch.flatMap((group) => group.items);
   return {
     messages: items.map(messageColumns),
