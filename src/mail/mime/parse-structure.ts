@@ -21,6 +21,10 @@ export type StructureDefect =
  */
 export type Part = {
   headers: Header[];
+  /** As it stands, with the empty line. */
+  head: Buffer;
+  /** What stands before the first boundary, for readers without MIME; empty where there is nothing. */
+  preamble: Buffer;
   type: string;
   parameters: FieldWithParameters["parameters"];
   /** Still in its transfer encoding. */
@@ -32,6 +36,7 @@ export type Structure = { root: Part; defects: Set<StructureDefect> };
 
 export type StructureLimits = { parts_max: number; depth_max: number };
 
+const NOTHING = Buffer.alloc(0);
 const LF = 0x0a;
 const CR = 0x0d;
 const boundaryCharsMax = 10_000;
@@ -135,6 +140,7 @@ function takeLine(walk: Walk, start: number): number {
   if (boundary === null) return lineEnd(walk.bytes, start);
   finish(walk, boundary.depth + 1, start);
   const parent = walk.open[boundary.depth]!;
+  if (!parent.seen) parent.part.preamble = preambleOf(walk.bytes, parent.start, start);
   parent.seen = true;
   const next = lineEnd(walk.bytes, start);
   if (boundary.closes) {
@@ -150,6 +156,10 @@ function takeLine(walk: Walk, start: number): number {
   parent.part.children!.push(part);
   enter(walk, part, end);
   return end;
+}
+
+function preambleOf(bytes: Buffer, from: number, boundaryAt: number): Buffer {
+  return bytes.subarray(from, Math.max(from, beforeLineEnd(bytes, boundaryAt)));
 }
 
 /** Ends the leaf and every multipart from this depth on, at the start of a boundary's line or at the end of all. */
@@ -249,7 +259,8 @@ function readPart(walk: Walk, start: number, defaultType: string): { part: Part;
   const type = /^[a-z0-9!#$&^_.+-]{1,100}\/[a-z0-9!#$&^_.+-]{1,100}$/.test(value)
     ? value
     : fallbackType(value, defaultType);
-  return { part: { headers, type, parameters, body: Buffer.alloc(0), children: null }, end };
+  const head = walk.bytes.subarray(start, end);
+  return { part: { headers, head, preamble: NOTHING, type, parameters, body: NOTHING, children: null }, end };
 }
 
 // RFC 2045 §5.2: without a readable type it is text; a type of the right form with odd letters is some file. A multipart of
