@@ -13,7 +13,8 @@ const COUNT = Number(process.env.POSTERN_ORACLE_PAIRS ?? 150);
 test("a list of guesses comes back the same, with the mailbox on it and without", (context) => {
   const found: string[] = [];
   const kinds = { built: 0, held: 0, refused: 0 };
-  for (let seed = 1; seed <= COUNT; seed += 1) {
+  // The last one: a program that makes text of HTML glued letters to words for the mailbox.
+  for (const seed of [...Array.from({ length: COUNT }, (_, at) => at + 1), 1_148_003_970]) {
     const [owner, other] = PAIRS[seed % PAIRS.length] as readonly [string, string];
     const redact = (["all", "all", "quoted", "off"] as const)[seed % 4];
     const kind = KINDS[Math.floor(seed / 4) % KINDS.length];

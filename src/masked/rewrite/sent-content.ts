@@ -77,7 +77,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   let isAsked = false;
   const exchanger = createExchanger(
     forms.map(({ from, token }): Exchange => {
-      const write: Exchange["write"] = (units, isHtml) => {
+      const write: Exchange["write"] = (units, { isHtml }) => {
         isAsked = true;
         const spelled = units.map((unit) => (isHtml && unit.startsWith("&") ? letterOf(unit) : unit)).join("");
         const address = tokenFor(token, spelled);
@@ -312,7 +312,7 @@ export function restoring(reverse: string, email: string): Exchange {
 }
 
 function shelved(write: Exchange["write"], shelf: Shelf): Exchange["write"] {
-  return (units, isHtml) => write(units, isHtml)?.map((unit) => shelf.put(unit)) ?? null;
+  return (units, within) => write(units, within)?.map((unit) => shelf.put(unit)) ?? null;
 }
 
 // --- strings that stay as they are ------------------------------------------------------------------------------------------

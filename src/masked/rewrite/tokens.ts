@@ -66,11 +66,13 @@ export function tokenReader(token: Token, isSent: (spelled: string) => boolean, 
   return {
     from: token.reverse,
     anywhere: true,
-    write(units, isHtml) {
+    write(units, { isHtml, isTouched }) {
       const spelled = spelledIn(token, units, { isHtml, isSent, seed });
       if (spelled === null) return null;
+      // Words for anybody else that letters touch are not undone either.
+      const isUndone = token.shown === true && !isTouched;
       const isWords =
-        token.shown === true && spelled.toLowerCase().replace(/\s+/g, " ") === shownAddress(token.email).toLowerCase();
+        isUndone && spelled.toLowerCase().replace(/\s+/g, " ") === shownAddress(token.email).toLowerCase();
       const written = withSeparator(units, isWords ? token.email : spelled);
       return isHtml ? written.map(escaped) : written;
     },

@@ -33,8 +33,11 @@ export type Exchange = {
   from: string;
   /** Found wherever its letters stand, with or without its tag. */
   anywhere: boolean;
-  write(units: readonly string[], isHtml: boolean): readonly string[] | null;
+  write(units: readonly string[], { isHtml, isTouched }: WrittenIn): readonly string[] | null;
 };
+
+/** `isTouched`: letters stand right beside it in the source. */
+export type WrittenIn = { isHtml: boolean; isTouched: boolean };
 
 const ROUNDS_MAX = 4;
 const TAGS = /<[^<>]{0,5000}>/g;
@@ -304,15 +307,21 @@ function findIn(view: View, source: string, rule: Rule, reading: Within): Found[
     behind = place.to;
     const [first, last] = [view.starts[index] as number, view.ends[place.to - 1] as number];
     if (write) {
-      const written = exchanged(view, source, { ...place, isWhole: reading.isWhole === true }, (units) =>
-        write(units, reading.isHtml),
-      );
+      const within = { isHtml: reading.isHtml, isTouched: isTouchedIn(source, first, last) };
+      const whole = { ...place, isWhole: reading.isWhole === true };
+      const written = exchanged(view, source, whole, (units) => write(units, within));
       return written === null ? [] : [{ first, last, written }];
     }
     const address = separator === null || separator === "@" ? to : to.replace("@", () => separator);
     // Tags within stay, so that the document keeps its shape.
     return [{ first, last, written: address + reading.tags(source.slice(first, last)).join("") }];
   });
+}
+
+/** As words that stand for an address are left alone (address-edges.ts). */
+function isTouchedIn(source: string, first: number, last: number): boolean {
+  const [before, after] = [source.slice(Math.max(0, first - 2), first), source.slice(last, last + 3)];
+  return /[\p{L}\p{N}_.+-]$/u.test(before) || /^(?:[.-]?[\p{L}\p{N}]|_)/u.test(after);
 }
 
 /** What stands for a place in the view, with what the view passed over in it behind as many letters as before. */
