@@ -1063,11 +1063,17 @@ create table masked_held (
   sealed bytea,
   blob_key text,
   created_at timestamp with time zone not null,
+  kind text default 'leak'::text not null,
+  reason text,
+  size integer,
+  cleared uuid[] default '{}'::uuid[] not null,
   constraint masked_held_pkey PRIMARY KEY (org_id, id),
-  constraint masked_held_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text])))
+  constraint masked_held_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),
+  constraint masked_held_kind_check CHECK ((kind = ANY (ARRAY['leak'::text, 'forward'::text, 'reply'::text])))
 );
 CREATE INDEX masked_held_age ON masked_held USING btree (created_at);
 CREATE INDEX masked_held_by_alias ON masked_held USING btree (org_id, alias_id);
+CREATE INDEX masked_held_failed ON masked_held USING btree (org_id, id) WHERE (kind <> 'leak'::text);
 alter table masked_held enable row level security;
 alter table masked_held force row level security;
 create policy tenant on masked_held as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));

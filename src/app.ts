@@ -100,7 +100,7 @@ export function createEngine(world: World): Engine {
 
 /** Mounts every feature's routes, in the order of the flow. */
 export function mountFeatures(api: Api, world: World, engine: Engine): void {
-  const masked = { findLane: engine.findLane, notify: engine.notify, findAlias: aliasFinder(world) };
+  const masked = { ...settlingPorts(world, engine), findAlias: aliasFinder(world) };
   mountAccounts(api, world, {
     usedThisMonth: monthReader(world),
     findDestination: async (account, email) => (await addDestination(world, masked, account, email)).destination,

@@ -3884,6 +3884,42 @@ func (r *MaskedDomainRecord) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r MaskedDomainRecord) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// MaskedFailed is a record of the API.
+type MaskedFailed struct {
+	ID      RecordId `json:"id"`
+	AliasID RecordId `json:"alias_id"`
+	// The full address
+	Alias string `json:"alias"`
+	// Where the recipient stands: to, cc or bcc
+	Kind string `json:"kind"`
+	// The contact's address
+	Contact *string `json:"contact"`
+	// The mailbox behind the alias
+	Destination *string `json:"destination"`
+	// As the activity has it
+	Reason string `json:"reason"`
+	// Size in bytes
+	Size      int64     `json:"size"`
+	CreatedAt Timestamp `json:"created_at"`
+	ExpiresAt Timestamp `json:"expires_at"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *MaskedFailed) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *MaskedFailed) UnmarshalJSON(data []byte) error {
+	type plain MaskedFailed
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r MaskedFailed) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // MaskedPattern is a record of the API.
 type MaskedPattern struct {
 	ID            RecordId    `json:"id"`
@@ -4461,6 +4497,29 @@ func (r SendAttachment) MarshalJSON() ([]byte, error) { return marshalRecord(r, 
 
 // SendBatchRequest: The e-mails alone, or with settings for all of them
 type SendBatchRequest = any
+
+// SendMaskedFailedAnswer is a record of the API.
+type SendMaskedFailedAnswer struct {
+	// Mails sent
+	Sent bool     `json:"sent"`
+	ID   RecordId `json:"id"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *SendMaskedFailedAnswer) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *SendMaskedFailedAnswer) UnmarshalJSON(data []byte) error {
+	type plain SendMaskedFailedAnswer
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r SendMaskedFailedAnswer) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // SendRequest is a record of the API.
 type SendRequest struct {

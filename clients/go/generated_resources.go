@@ -31,7 +31,7 @@ type Resources struct {
 }
 
 func bindResources(t *transport) Resources {
-	return Resources{Aliases: &AliasesResource{transport: t}, APIKeys: &APIKeysResource{transport: t}, AuditLog: &AuditLogResource{transport: t}, DKIM: &DKIMResource{transport: t}, DMARC: &DMARCResource{transport: t, Reports: &DMARCReportsResource{transport: t}}, Domains: &DomainsResource{transport: t, Relay: &DomainsRelayResource{transport: t}, Spam: &DomainsSpamResource{transport: t}}, Emails: &EmailsResource{transport: t}, Events: &EventsResource{transport: t}, Inbound: &InboundResource{transport: t}, InboundRules: &InboundRulesResource{transport: t}, IPPools: &IPPoolsResource{transport: t}, Masked: &MaskedResource{transport: t, Aliases: &MaskedAliasesResource{transport: t}, Contacts: &MaskedContactsResource{transport: t}, Destinations: &MaskedDestinationsResource{transport: t}, People: &MaskedPeopleResource{transport: t}, Settings: &MaskedSettingsResource{transport: t}}, Me: &MeResource{transport: t}, Stats: &StatsResource{transport: t}, Suppressions: &SuppressionsResource{transport: t, Imports: &SuppressionsImportsResource{transport: t}}, Templates: &TemplatesResource{transport: t}, Usage: &UsageResource{transport: t}, Warming: &WarmingResource{transport: t}, Webhooks: &WebhooksResource{transport: t, Deliveries: &WebhooksDeliveriesResource{transport: t}}}
+	return Resources{Aliases: &AliasesResource{transport: t}, APIKeys: &APIKeysResource{transport: t}, AuditLog: &AuditLogResource{transport: t}, DKIM: &DKIMResource{transport: t}, DMARC: &DMARCResource{transport: t, Reports: &DMARCReportsResource{transport: t}}, Domains: &DomainsResource{transport: t, Relay: &DomainsRelayResource{transport: t}, Spam: &DomainsSpamResource{transport: t}}, Emails: &EmailsResource{transport: t}, Events: &EventsResource{transport: t}, Inbound: &InboundResource{transport: t}, InboundRules: &InboundRulesResource{transport: t}, IPPools: &IPPoolsResource{transport: t}, Masked: &MaskedResource{transport: t, Aliases: &MaskedAliasesResource{transport: t}, Contacts: &MaskedContactsResource{transport: t}, Destinations: &MaskedDestinationsResource{transport: t}, Failed: &MaskedFailedResource{transport: t}, People: &MaskedPeopleResource{transport: t}, Settings: &MaskedSettingsResource{transport: t}}, Me: &MeResource{transport: t}, Stats: &StatsResource{transport: t}, Suppressions: &SuppressionsResource{transport: t, Imports: &SuppressionsImportsResource{transport: t}}, Templates: &TemplatesResource{transport: t}, Usage: &UsageResource{transport: t}, Warming: &WarmingResource{transport: t}, Webhooks: &WebhooksResource{transport: t, Deliveries: &WebhooksDeliveriesResource{transport: t}}}
 }
 
 // ListAliasesQuery is what listAliases may be asked for.
@@ -334,6 +334,20 @@ type ListMaskedPatternsQuery struct {
 	Offset *int64 `query:"offset"`
 	// The last id of the page before: the list goes on behind it
 	After *RecordId `query:"after"`
+}
+
+// ListMaskedFailedQuery is what listMaskedFailed may be asked for.
+type ListMaskedFailedQuery struct {
+	// How many rows at most: 1 to 100
+	Limit *int64 `query:"limit"`
+	// How many rows to skip
+	Offset *int64 `query:"offset"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
+	// UUIDv7
+	AliasID *RecordId `query:"alias_id"`
+	// Where the recipient stands: to, cc or bcc
+	Kind *string `query:"kind"`
 }
 
 // EraseMaskedPersonQuery is what eraseMaskedPerson may be asked for.
@@ -1506,6 +1520,44 @@ func (r *MaskedDestinationsResource) Resend(ctx context.Context, id string, opti
 	return &answer.Inside, nil
 }
 
+// MaskedFailedResource has the methods of masked.failed.
+type MaskedFailedResource struct {
+	transport *transport
+}
+
+// Delete: Delete mail that failed. It cannot be sent again.
+func (r *MaskedFailedResource) Delete(ctx context.Context, id string, options ...RequestOption) (*Deleted, error) {
+	var answer Deleted
+	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/masked/failed/" + segment(id)}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+// List: List mail that failed for good and is kept for seven days, newest first. forward: a mailbox's server did
+// not take it. reply: a contact's did not. At most ten of an alias, of 25 MiB each.
+func (r *MaskedFailedResource) List(ctx context.Context, query ListMaskedFailedQuery, options ...RequestOption) (*Page[MaskedFailed], error) {
+	return listPage[MaskedFailed](ctx, r.transport, call{method: "GET", path: "/v1/masked/failed", query: query}, listing{"failed", true}, options)
+}
+
+// Raw: Download it as it would have left. Byte for byte, before signing.
+func (r *MaskedFailedResource) Raw(ctx context.Context, id string, options ...RequestOption) (io.ReadCloser, error) {
+	return r.transport.stream(ctx, call{method: "GET", path: "/v1/masked/failed/" + segment(id) + "/raw"}, options)
+}
+
+// Send: Send it again, to whom it was for; once. Under the rules and limits of now. 409 where the alias, its
+// replies or the mailbox is off, or a reply shows a mailbox that the alias got since. If it fails again, it is
+// kept again.
+func (r *MaskedFailedResource) Send(ctx context.Context, id string, options ...RequestOption) (*SendMaskedFailedAnswer, error) {
+	var answer SendMaskedFailedAnswer
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/failed/" + segment(id) + "/send"}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
 // MaskedPeopleResource has the methods of masked.people.
 type MaskedPeopleResource struct {
 	transport *transport
@@ -1568,6 +1620,7 @@ type MaskedResource struct {
 	Aliases      *MaskedAliasesResource
 	Contacts     *MaskedContactsResource
 	Destinations *MaskedDestinationsResource
+	Failed       *MaskedFailedResource
 	People       *MaskedPeopleResource
 	Settings     *MaskedSettingsResource
 }

@@ -3,6 +3,7 @@
 import type { FastifyReply } from "fastify";
 import { Type } from "typebox";
 import { protectLive } from "../accounts/accounts.ts";
+import { downloadHeaders } from "../http/download.ts";
 import {
   type Account,
   AnswerOf,
@@ -21,7 +22,6 @@ import {
 } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import type { Inbound } from "./inbound.ts";
-import { downloadHeaders } from "./read/download.ts";
 import * as emails from "./read/emails.ts";
 import { SORTS } from "./read/list-queries.ts";
 import { InboundEmail, InboundEmailRow, SimulateBody, SimulatedMessage, SimulatedReply } from "./read/shape.ts";

@@ -4,8 +4,10 @@
 import { atMostEvery, type RoundsWorld, startRounds, sweep } from "../platform/process/rounds.ts";
 import { RESTORE_WITHIN_MS } from "./addresses/aliases.ts";
 import type * as carry from "./carry/carry.ts";
+import { forgetFailed } from "./held/failed.ts";
 import { forgetHeld } from "./held/held.ts";
-import { settleTraces, type TracePorts } from "./settle/settling.ts";
+import type { TracePorts } from "./settle/ports.ts";
+import { settleTraces } from "./settle/settling.ts";
 import * as queries from "./settle/trace-queries.ts";
 
 export type WorkWorld = carry.CarryWorld & RoundsWorld;
@@ -46,7 +48,7 @@ async function forgetOld(world: Pick<carry.CarryWorld, "db" | "clock">, ports: T
   const days = await queries.purgeConfirmationDays(world.db, before(WINDOWS_KEPT_MS), SWEPT_AT_ONCE);
   const ids = await queries.purgeMessageIds(world.db, before(MESSAGE_IDS_KEPT_MS), SWEPT_AT_ONCE);
   const sent = await queries.purgeSent(world.db, before(MESSAGE_IDS_KEPT_MS), SWEPT_AT_ONCE);
-  const held = await forgetHeld(world, ports, HELD_AT_ONCE);
+  const held = (await forgetHeld(world, ports, HELD_AT_ONCE)) + (await forgetFailed(world, ports, HELD_AT_ONCE));
   return (
     windows +
     days +

@@ -12,5 +12,5 @@ export { SEALED_REPLIES } from "./held/held.ts";
 export { aliasMaker } from "./patterns/make-aliases.ts";
 export { patternDecider } from "./patterns/pattern-decider.ts";
 export { anyMaskedAlias, hasMaskedAliases } from "./queries.ts";
+export type { TracePorts } from "./settle/ports.ts";
 export { maskedReturnPath } from "./settle/return-path.ts";
-export type { TracePorts } from "./settle/settling.ts";

@@ -9,10 +9,11 @@ import type { StopAct } from "./arrive/stop-subject.ts";
 import type { CarryWorld } from "./carry/carry.ts";
 import { readStop, stop } from "./carry/stopping.ts";
 import { leaveList, readLeave } from "./carry/unsubscribing.ts";
+import { mountFailedPages } from "./held/failed-pages.ts";
 import { mountHeldPages } from "./held/held-pages.ts";
 import { mountRelease, type Quarantine } from "./held/release.ts";
 import { OFF, OVER, ofToken } from "./open-pages.ts";
-import type { TracePorts } from "./settle/settling.ts";
+import type { TracePorts } from "./settle/ports.ts";
 
 /** Mounts the pages that need no key, in a scope of their own. What their forms hold is not looked at. */
 export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts & { quarantine: Quarantine }): void {
@@ -21,6 +22,7 @@ export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts 
   mountLeaving(api, world, ports);
   mountStopping(api, world);
   mountHeldPages(api, world, ports);
+  mountFailedPages(api, world, ports);
   mountRelease(api, world, ports.quarantine);
 }
 

@@ -23,8 +23,10 @@ import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
 import { mountCheck } from "./check-routes.ts";
+import { mountFailed } from "./held/failed-routes.ts";
 import { mountPatterns } from "./patterns/pattern-routes.ts";
 import { mountMaskedSettings } from "./settings-routes.ts";
+import type { BouncePorts } from "./settle/ports.ts";
 import {
   FORMATS,
   LIST_UNSUBSCRIBE,
@@ -134,13 +136,14 @@ const settings = {
 const tags = ["Masked aliases"];
 
 /** Mounts the endpoints of masked addresses. */
-export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts): void {
+export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts & BouncePorts): void {
   mountCollection(api, world, ports);
   mountAlias(api, world, ports);
   mountPeople(api, world, ports);
   mountPatterns(api, world);
   mountMaskedSettings(api, world);
   mountCheck(api, world);
+  mountFailed(api, world, ports);
   api.get(
     "/v1/masked/domain",
     {

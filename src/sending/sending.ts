@@ -31,6 +31,7 @@ export {
 } from "./late/late-reports.ts";
 export { complainSimulated } from "./late/simulated-complaint.ts";
 export { windowsOfLeaving } from "./leaving.ts";
+export { findBody } from "./queries.ts";
 export {
   enqueueRaw,
   findBlobOwner,

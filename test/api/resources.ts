@@ -1,6 +1,7 @@
 // How a test makes what a path of the API names, and which body an operation needs: the table behind isolation.test.ts.
 // A new route needs one line here when its path names something new (RESOURCES) or its body has required fields
 // (BODIES). Everything is marked with `mark`, so that a leak is found by searching for it.
+import { insertFailed } from "../../src/masked/held/failed-queries.ts";
 import type { TestApi } from "../support/api.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
@@ -150,6 +151,28 @@ async function patternBody(owner: Owner): Promise<object> {
   return { pattern: `*.${fresh(owner)}@${(await owner.domain()).domain}` };
 }
 
+/** A forward that failed, whose mailbox is confirmed. */
+async function makeMaskedFailed(owner: Owner): Promise<Names[]> {
+  const [contact] = await makeMaskedContact(owner);
+  const { world } = owner.api;
+  const [row] = await world.db.query<{ org_id: string; owner_id: string; environment: "live" | "test" }>(
+    `update masked_destination d set status = 'verified' from masked_alias_destination ad
+      where ad.alias_id = $1 and d.org_id = ad.org_id and d.id = ad.destination_id
+      returning d.org_id, d.id as owner_id, d.environment`,
+    [contact?.id],
+  );
+  if (!row) throw new Error("no destination");
+  const id = world.random.uuid();
+  const mime = Buffer.from(`From: ${owner.mark}\r\nMessage-ID: <${id}@x.example>\r\n\r\n${owner.mark}\r\n`);
+  const failed = { kind: "forward" as const, reason: owner.mark, size: mime.length, cleared: [row.owner_id] };
+  const kept = { sealed: world.seal.seal(mime, `masked-held:${id}`), blob_key: null, message_id: id };
+  const of = { alias_id: contact?.id ?? "", contact_id: contact?.contact_id ?? "" };
+  await world.db.asOrg(row.org_id, (tx) =>
+    insertFailed(tx, row.org_id, { ...row, ...failed, ...kept, ...of, id, created_at: new Date(world.clock.now()) }),
+  );
+  return [{ id }];
+}
+
 async function makeRelay(owner: Owner): Promise<Names[]> {
   const names = await namesOfDomain(owner);
   const answer = await owner.api.ask(
@@ -238,6 +261,7 @@ export const RESOURCES: Record<string, Make> = {
   "/v1/masked/aliases/{id}/contacts/{contact_id}": makeMaskedContact,
   "/v1/masked/destinations/{id}": makeMaskedDestination,
   "/v1/masked/destinations/{id}/patterns/{pattern_id}": makeMaskedPattern,
+  "/v1/masked/failed/{id}": makeMaskedFailed,
   "/v1/domains/{id}/dmarc/reports/{reportId}": makeDmarcReport,
   "/v1/domains/{id}/relay": makeRelay,
   "/v1/ip-pools/{id}": makePool,

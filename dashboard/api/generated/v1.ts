@@ -1588,6 +1588,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/masked/failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List mail that failed for good and is kept for seven days, newest first
+         * @description forward: a mailbox's server did not take it. reply: a contact's did not. At most ten of an alias, of 25 MiB each.
+         */
+        get: operations["listMaskedFailed"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/masked/failed/{id}/raw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Download it as it would have left
+         * @description Byte for byte, before signing.
+         */
+        get: operations["getMaskedFailedRaw"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/masked/failed/{id}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send it again, to whom it was for; once
+         * @description Under the rules and limits of now. 409 where the alias, its replies or the mailbox is off, or a reply shows a mailbox that the alias got since. If it fails again, it is kept again.
+         */
+        post: operations["sendMaskedFailed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/masked/failed/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete mail that failed
+         * @description It cannot be sent again.
+         */
+        delete: operations["deleteMaskedFailed"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/masked/domain": {
         parameters: {
             query?: never;
@@ -2048,8 +2128,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_wlk",
-         *       "last_four": "aXAS",
+         *       "key_prefix": "svc_test_7uH",
+         *       "last_four": "ZPFZ",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2664,7 +2744,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "AXUHplEqWKFS2jvTP1B2fG69NEhE7/PSAf9crkH335s=",
+         *       "public_key": "JQCD0jX21iSrZpuaiEg8MbHDcOjoE8yAcR+qs4vyBq0=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2751,7 +2831,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=AXUHplEqWKFS2jvTP1B2fG69NEhE7/PSAf9crkH335s=",
+         *       "value": "v=DKIM1; k=ed25519; p=JQCD0jX21iSrZpuaiEg8MbHDcOjoE8yAcR+qs4vyBq0=",
          *       "selector": "postern2"
          *     }
          */
@@ -2772,7 +2852,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=AXUHplEqWKFS2jvTP1B2fG69NEhE7/PSAf9crkH335s="
+         *       "value": "v=DKIM1; k=ed25519; p=JQCD0jX21iSrZpuaiEg8MbHDcOjoE8yAcR+qs4vyBq0="
          *     }
          */
         DkimRecord: {
@@ -2801,12 +2881,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example 971c9180722b080d47aba52a549a56ef@reports.postern.example
+             * @example 83c0f224b3fbf842764419da9446f9d9@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:971c9180722b080d47aba52a549a56ef@reports.postern.example
+             * @example mailto:83c0f224b3fbf842764419da9446f9d9@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3293,7 +3373,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:971c9180722b080d47aba52a549a56ef@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:83c0f224b3fbf842764419da9446f9d9@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -4822,8 +4902,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "d2j9ee8kbv@masked.postern.example",
-         *       "address": "d2j9ee8kbv",
+         *       "email": "8jsb5b6m72@masked.postern.example",
+         *       "address": "8jsb5b6m72",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -5002,7 +5082,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.i2hpigjbxznviwyjdnnour7w5y@masked.postern.example",
+         *       "reply_address": "r.iofkolgf533qdqdjks2ywcfubu@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5129,6 +5209,38 @@ export interface components {
             value: string;
             /** @description Of an MX record; null for others */
             priority: number | null;
+        };
+        MaskedFailed: {
+            id: components["schemas"]["RecordId"];
+            alias_id: components["schemas"]["RecordId"];
+            /** @description The full address */
+            alias: string;
+            /**
+             * @description Where the recipient stands: to, cc or bcc
+             * @enum {string}
+             */
+            kind: "forward" | "reply";
+            /** @description The contact's address */
+            contact: string | null;
+            /** @description The mailbox behind the alias */
+            destination: string | null;
+            /** @description As the activity has it */
+            reason: string;
+            /** @description Size in bytes */
+            size: number;
+            created_at: components["schemas"]["Timestamp"];
+            expires_at: components["schemas"]["Timestamp"];
+        };
+        /**
+         * @example {
+         *       "failed": [],
+         *       "total": 0,
+         *       "limit": 50,
+         *       "offset": 0
+         *     }
+         */
+        MaskedFailedList: components["schemas"]["Page"] & {
+            failed: components["schemas"]["MaskedFailed"][];
         };
         /**
          * @example {
@@ -5718,6 +5830,17 @@ export interface components {
         SendBatchRequest: components["schemas"]["SendRequest"][] | components["schemas"]["Batch"];
         /**
          * @example {
+         *       "sent": true,
+         *       "id": "0193a5c0-7b1e-7000-8000-000000000001"
+         *     }
+         */
+        SendMaskedFailedAnswer: {
+            /** @description Mails sent */
+            sent: boolean;
+            id: components["schemas"]["RecordId"];
+        };
+        /**
+         * @example {
          *       "from": "Shop <orders@shop.example>",
          *       "to": [
          *         "Anna <anna@recipient.example>"
@@ -5896,7 +6019,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795718029151@shop1.example",
+         *       "recipient": "help1795719925921@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -6905,7 +7028,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 20,
+         *       "duration_ms": 21,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -10056,6 +10179,107 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedCheck"];
                 };
             };
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    listMaskedFailed: {
+        parameters: {
+            query?: {
+                /** @description How many rows at most: 1 to 100 */
+                limit?: components["parameters"]["LimitParameter"];
+                /** @description How many rows to skip */
+                offset?: components["parameters"]["OffsetParameter"];
+                /** @description The last id of the page before: the list goes on behind it */
+                after?: components["parameters"]["AfterParameter"];
+                /** @description UUIDv7 */
+                alias_id?: components["parameters"]["AliasIdParameter"];
+                /** @description Where the recipient stands: to, cc or bcc */
+                kind?: "forward" | "reply";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MaskedFailedList"];
+                };
+            };
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    getMaskedFailedRaw: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "message/rfc822": string;
+                };
+            };
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    sendMaskedFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SendMaskedFailedAnswer"];
+                };
+            };
+            409: components["responses"]["Conflict"];
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    deleteMaskedFailed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Deleted"];
             429: components["responses"]["RateLimited"];
             default: components["responses"]["AnyError"];
         };

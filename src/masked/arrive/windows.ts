@@ -28,6 +28,8 @@ const WINDOWS = {
   pattern_client_hour: { span_ms: HOUR_MS, max: 10 },
   pattern_refused_hour: { span_ms: HOUR_MS, max: 0 },
   pattern_notice_day: { span_ms: 24 * HOUR_MS, max: 1 },
+  failed_kept_day: { span_ms: 24 * HOUR_MS, max: 50 },
+  failed_notice_day: { span_ms: 24 * HOUR_MS, max: 5 },
   ...settable("person_reply", "org_reply", "new_alias"),
 };
 const AT_ONCE_MAX = 200;

@@ -1,16 +1,23 @@
-// A mail that leaves from an alias because its owner pressed a button, not because they wrote a reply just now: it counts and
-// is noted like a reply that people write.
+// A mail that leaves because its owner pressed a button, not because they wrote a reply just now, or somebody wrote to them: a
+// reply counts and is noted like one that people write, a forward was counted when its mail came.
 import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { enqueueRaw, withLane } from "../../sending/sending.ts";
 import type { RawMessage } from "../../sending/types.ts";
 import { toActivityRow } from "../activity.ts";
-import type { BouncePorts } from "../settle/bounces.ts";
+import type { BouncePorts } from "../settle/ports.ts";
 import { toRows } from "../settle/traces.ts";
 import type * as carry from "./carry.ts";
 import { type ConcludedMail, concludeMails } from "./conclude-queries.ts";
 
-export type Pressed = { alias_id: string; contact_id: string; owner_id: string | null; reason: string };
+/** `owner_id`: the mailbox that wrote the reply, or that the forward is for. */
+export type Pressed = {
+  kind: "reply" | "forward";
+  alias_id: string;
+  contact_id: string;
+  owner_id: string | null;
+  reason: string;
+};
 
 /** Queues it with its entry and its counts; `also` commits with it, and false there lets nothing leave. */
 export async function leaveAlias(
@@ -33,18 +40,20 @@ export async function leaveAlias(
 }
 
 function factOf(world: carry.CarryWorld, pressed: Pressed, raw: RawMessage): ConcludedMail {
-  const { alias_id, contact_id, owner_id, reason } = pressed;
+  const { kind, alias_id, contact_id, owner_id, reason } = pressed;
+  const isReply = kind === "reply";
+  const trace = isReply ? { contact_id, owner_id } : { contact_id, destination_id: owner_id };
   const { org_id, id, message_id, mime } = raw;
   const entry = { org_id, alias_id, id, contact_id, destination_id: owner_id, message_id: `<${message_id}>`, reason };
   return {
     org_id,
     alias_id,
     at: raw.created_at,
-    traces: toRows(world, [{ org_id, id, kind: "reply", alias_id, contact_id, owner_id }], raw.environment),
+    traces: toRows(world, [{ org_id, id, kind, alias_id, ...trace }], raw.environment),
     ids: [],
     sent: [],
-    contact: { id: contact_id, received: 0, sent: 1 },
-    entries: [toActivityRow(world, { ...entry, type: "reply", outcome: "sent", size: mime.length })],
-    counts: { received: 0, forwarded: 0, replied: 1, blocked: 0 },
+    contact: isReply ? { id: contact_id, received: 0, sent: 1 } : null,
+    entries: [toActivityRow(world, { ...entry, type: kind, outcome: "sent", size: mime.length })],
+    counts: { received: 0, forwarded: 0, replied: isReply ? 1 : 0, blocked: 0 },
   };
 }

@@ -10,7 +10,7 @@ import { addressOf } from "../arrive/correspondents.ts";
 import { takeReply, windowCounter } from "../arrive/windows.ts";
 import { findAlias } from "../queries.ts";
 import { maskedSettings } from "../settings.ts";
-import type { BouncePorts } from "../settle/bounces.ts";
+import type { BouncePorts } from "../settle/ports.ts";
 import type { AliasRow } from "../types.ts";
 import * as carry from "./carry.ts";
 import { leaveAlias } from "./leave-alias.ts";
@@ -100,8 +100,8 @@ export async function leaveList(
   const leaving = { org_id: alias.org_id, alias, destination_id: null, isLive: alias.environment === "live" };
   if (!(await takeReply(windowCounter(world), limits, leaving))) return "later";
   const raw = await compose(world, ports, alias, target);
-  const pressed = { alias_id: alias.id, contact_id: leave.contact_id, owner_id: null, reason: "unsubscribe" };
-  await leaveAlias(world, ports, { raw, pressed });
+  const about = { alias_id: alias.id, contact_id: leave.contact_id, owner_id: null, reason: "unsubscribe" };
+  await leaveAlias(world, ports, { raw, pressed: { ...about, kind: "reply" } });
   return "sent";
 }
 

@@ -4,7 +4,7 @@ import type { Api } from "../../http/http.ts";
 import { page, sendPage } from "../../http/public-page.ts";
 import type { CarryWorld } from "../carry/carry.ts";
 import { OFF, OVER, ofToken } from "../open-pages.ts";
-import type { TracePorts } from "../settle/settling.ts";
+import type { TracePorts } from "../settle/ports.ts";
 import { REDACT, type Redact } from "../types.ts";
 import { changeRedact, findHeldReply, findSettingAlias, sendHeld } from "./held.ts";
 

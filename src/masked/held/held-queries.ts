@@ -37,7 +37,7 @@ export function insertHeld(tx: Tx, orgId: string, row: HeldRow) {
 export function findHeld(tx: Query, orgId: string, id: string, since: Date) {
   return tx.query<HeldRow>(
     `select org_id, id, alias_id, contact_id, owner_id, environment, message_id, sealed, blob_key, created_at
-       from masked_held where org_id = $1 and id = $2 and created_at > $3`,
+       from masked_held where org_id = $1 and id = $2 and kind = 'leak' and created_at > $3`,
     [orgId, id, since],
   );
 }
@@ -45,7 +45,7 @@ export function findHeld(tx: Query, orgId: string, id: string, since: Date) {
 /** Index: masked_held_by_alias. */
 export async function countHeld(tx: Query, orgId: string, aliasId: string): Promise<number> {
   const [row] = await tx.query<{ total: number }>(
-    "select count(*) as total from masked_held where org_id = $1 and alias_id = $2",
+    "select count(*) as total from masked_held where org_id = $1 and alias_id = $2 and kind = 'leak'",
     [orgId, aliasId],
   );
   return row?.total ?? 0;
@@ -60,7 +60,7 @@ export async function takeHeld(tx: Tx, orgId: string, id: string): Promise<boole
 export function purgeHeld(db: Query, before: Date, limit: number) {
   return db.query<{ org_id: string; id: string; blob_key: string | null }>(
     `delete from masked_held where (org_id, id) in (
-       select org_id, id from masked_held where created_at <= $1 order by created_at limit $2)
+       select org_id, id from masked_held where created_at <= $1 and kind = 'leak' order by created_at limit $2)
      returning org_id, id, blob_key`,
     [before, limit],
   );

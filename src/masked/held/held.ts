@@ -14,7 +14,7 @@ import { leaveAlias } from "../carry/leave-alias.ts";
 import { type LinkKind, readSealed, sealedLink } from "../carry/sealed-links.ts";
 import { findContacts } from "../people-queries.ts";
 import { findAlias } from "../queries.ts";
-import type { TracePorts } from "../settle/settling.ts";
+import type { TracePorts } from "../settle/ports.ts";
 import type { AliasRow, Redact } from "../types.ts";
 import * as queries from "./held-queries.ts";
 
@@ -58,13 +58,14 @@ export async function keepHeld(
   return { send, setting, also: (tx) => queries.insertHeld(tx, org_id, row) };
 }
 
-/** Those that are small; a large one lies in a blob for its day, and opens with the data key it was sealed with. */
+/** Those that are small, mail that failed too; a large one lies in a blob, and opens with the data key it was sealed with. */
 export const SEALED_REPLIES: SealedColumn = {
   ...{ table: "masked_held", column: "sealed", key: ["org_id", "id"] },
   context: ({ id }) => contextOf(id!),
 };
 
-function contextOf(id: string): string {
+/** What a mail of this id is sealed for. */
+export function contextOf(id: string): string {
   return `masked-held:${id}`;
 }
 
@@ -99,7 +100,7 @@ export async function sendHeld(
   const recipient = openContact(world, org_id, contact.sealed).email;
   const outgoing = { id: world.random.uuid(), message_id, from: addressOf(alias), recipient, mime };
   const raw = await carry.toRaw(world, ports, { alias, environment }, outgoing);
-  const pressed = { ...row, reason: "sent_as_is" };
+  const pressed = { ...row, kind: "reply" as const, reason: "sent_as_is" };
   const isSent = await leaveAlias(world, ports, { raw, pressed, also: (tx) => queries.takeHeld(tx, org_id, id) });
   if (isSent && row.blob_key !== null) await ports.forgetBlobs(org_id, id);
   return isSent ? "sent" : "gone";

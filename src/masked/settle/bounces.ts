@@ -1,21 +1,25 @@
 // What bounces behind a masked address. A forward: it counts against the destination, three hard ones within a day suspend
-// it, and the contact learns nothing. A reply: its author is informed, in our words. Each message's bounce counts once, whether
-// the server refused it in session or sent a report later.
-import type { FindLane } from "../../outbound/outbound.ts";
+// it, and the contact learns nothing; where the mailbox is there, its owner is informed. A reply: its author is informed, in our
+// words. What failed is kept for a while (held/failed.ts). Each message's bounce counts once, whether the server refused it in
+// session or sent a report later.
 import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { recordActivity } from "../activity.ts";
 import { tryOpenContact, tryOpenText } from "../addresses/addresses.ts";
+import { windowCounter } from "../arrive/windows.ts";
 import type * as carry from "../carry/carry.ts";
+import { shownName } from "../carry/shown-name.ts";
+import { keepFailed } from "../held/failed.ts";
+import { insertFailed } from "../held/failed-queries.ts";
 import { findContacts, findDestination } from "../people-queries.ts";
 import { findAlias } from "../queries.ts";
 import { DESTINATION_BOUNCING } from "../types.ts";
 import { makeNotice } from "./notices.ts";
+import type { BouncePorts } from "./ports.ts";
+import { tellUndelivered } from "./reports.ts";
 import * as queries from "./trace-queries.ts";
 import { insertTraces } from "./traces.ts";
-
-export type BouncePorts = carry.CarryPorts & { findLane: FindLane; notify(): void };
 
 /** `code` is RFC 3463's; `class` a word of the classifier. */
 export type Fault = { hard: boolean; code: string | null; class: string | null };
@@ -30,20 +34,23 @@ export async function takeBounce(
   trace: queries.TraceRow,
   fault: Fault,
 ): Promise<void> {
-  const notice = trace.kind === "reply" ? await noticeOf(world, ports, trace, fault) : null;
+  const kept = await keepFailed(world, ports, trace, reasonOf(fault));
+  const notice = await noticeOf(world, ports, trace, { fault, link: kept?.link ?? null });
   const isNew = await withPartitions(world, () =>
     world.db.asOrg(trace.org_id, async (tx) => {
       const at = new Date(world.clock.now());
       if (!(await queries.markBounced(tx, trace.org_id, trace.id, at)) || trace.alias_id === null) return false;
       if (trace.kind === "forward") await noteOnDestination(tx, world, trace, { fault, at });
       if (trace.kind !== "notice") await note(tx, world, trace, reasonOf(fault));
-      if (!notice) return false;
+      if (kept) await insertFailed(tx, trace.org_id, kept.row);
+      if (!notice) return true;
       await enqueueRaw(tx, [notice]);
       await insertTraces(world, tx, [{ ...notice, kind: "notice", alias_id: trace.alias_id }]);
       return true;
     }),
   );
-  if (isNew) ports.notify();
+  if (isNew && notice) ports.notify();
+  if (!isNew && kept?.row.blob_key) await ports.forgetBlobs(trace.org_id, kept.row.id);
 }
 
 function reasonOf({ hard, code, class: word }: Fault): string {
@@ -79,39 +86,70 @@ async function noteOnDestination(
   }
 }
 
-/** Null when nobody is left to tell, or nobody knows any more whom. */
-async function noticeOf(
-  world: carry.CarryWorld,
-  ports: BouncePorts,
-  trace: queries.TraceRow,
-  fault: Fault,
-): Promise<Laned | null> {
-  const { org_id, alias_id, owner_id, contact_id } = trace;
-  if (alias_id === null || owner_id === null || contact_id === null) return null;
+type Bounced = { fault: Fault; link: string | null };
+
+/** The notice for the mailbox; null where nobody is there to read it. */
+function noticeOf(world: carry.CarryWorld, ports: BouncePorts, trace: queries.TraceRow, about: Bounced) {
+  if (trace.kind === "reply") return noticeOfReply(world, ports, trace, about);
+  return trace.kind === "forward" && about.link !== null ? noticeOfForward(world, ports, trace, about) : null;
+}
+
+/** Null when nobody knows any more whom to inform of what. */
+async function peopleOf(world: carry.CarryWorld, trace: queries.TraceRow, ownerId: string | null) {
+  const { org_id, alias_id, contact_id } = trace;
+  if (alias_id === null || ownerId === null || contact_id === null) return null;
   const [alias] = await findAlias(world.db, org_id, alias_id);
-  const [owner] = await findDestination(world.db, org_id, owner_id);
+  const [owner] = await findDestination(world.db, org_id, ownerId);
   const [contact] = await findContacts(world.db, org_id, [contact_id]);
   if (!alias || !owner || !contact) return null;
   const secrets = tryOpenContact(world, org_id, contact.sealed);
   const to = tryOpenText(world, org_id, owner.sealed);
-  if (secrets === null || to === null) return null;
-  const { email, reply_local } = secrets;
+  return secrets === null || to === null ? null : { alias, to, ...secrets };
+}
+
+async function noticeOfReply(
+  world: carry.CarryWorld,
+  ports: BouncePorts,
+  trace: queries.TraceRow,
+  { fault, link }: Bounced,
+): Promise<Laned | null> {
+  const people = await peopleOf(world, trace, trace.owner_id);
+  if (people === null) return null;
+  const { alias, to, email, reply_local } = people;
   const raw = await makeNotice(world, ports, alias, {
     to,
     environment: alias.environment,
     about_id: null,
     reverse_address: `${reply_local}@${alias.domain}`,
-    refusal: { kind: "bounced", contact: email, code: fault.code, reason: sentenceOf(fault) },
+    refusal: { kind: "bounced", contact: email, code: fault.code, reason: sentenceOf(fault, "contact's"), link },
   });
   return withLane(ports.findLane, raw);
 }
 
-function sentenceOf({ code, class: word }: Fault): string {
+/** A mailbox that is not there is not written to; others are, a few times a day. */
+async function noticeOfForward(
+  world: carry.CarryWorld,
+  ports: BouncePorts,
+  trace: queries.TraceRow,
+  { fault, link }: Bounced,
+): Promise<Laned | null> {
+  const isThere = fault.class !== "invalid_recipient" && !/^5\.(?:1\.|2\.1$)/.test(fault.code ?? "");
+  const people = isThere && link !== null ? await peopleOf(world, trace, trace.destination_id) : null;
+  if (people === null || link === null) return null;
+  const { alias, to, email } = people;
+  if (!(await windowCounter(world)(alias, "failed_notice_day"))) return null;
+  const order = { to, environment: alias.environment, about_id: null, link };
+  const shown = shownName({ name: null, email });
+  const raw = await tellUndelivered(world, ports, alias, { ...order, shown, reason: sentenceOf(fault, "mailbox's") });
+  return withLane(ports.findLane, raw);
+}
+
+function sentenceOf({ code, class: word }: Fault, whose: "contact's" | "mailbox's"): string {
   if (code !== null && /^5\.1\.[0-36]$/.test(code)) return "there is no such mailbox";
   if (code !== null && /^[45]\.2\.2$/.test(code)) return "the mailbox is full";
   if (code !== null && /^5\.2\./.test(code)) return "the mailbox does not take mail";
-  if (code !== null && /^[45]\.3\.4$/.test(code)) return "the message is too large for the contact's server";
-  if (code !== null && /^5\.7\./.test(code)) return "the contact's server refused it by its own rules";
-  if (word === "expired") return "the contact's server could not be reached for days";
-  return "the contact's server refused it";
+  if (code !== null && /^[45]\.3\.4$/.test(code)) return `the message is too large for the ${whose} server`;
+  if (code !== null && /^5\.7\./.test(code)) return `the ${whose} server refused it by its own rules`;
+  if (word === "expired") return `the ${whose} server could not be reached for days`;
+  return `the ${whose} server refused it`;
 }

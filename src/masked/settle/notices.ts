@@ -29,7 +29,7 @@ export type Refusal =
         | "reply_disabled"
         | "unknown_contact";
     }
-  | { kind: "bounced"; contact: string; code: string | null; reason: string };
+  | { kind: "bounced"; contact: string; code: string | null; reason: string; link: string | null };
 
 export type NoticeOrder = {
   to: string;
@@ -136,8 +136,14 @@ function explain(own: string, refusal: Refusal): string[] {
       return [
         `Your reply from ${own} to ${refusal.contact} could not be delivered: ${refusal.reason}.`,
         ...(refusal.code === null ? [] : [`The code of the last answer was ${refusal.code}.`]),
+        ...(refusal.link === null ? [] : [againBy(refusal.link)]),
       ];
   }
+}
+
+/** What can be done about mail that is kept (held/failed.ts). */
+export function againBy(link: string): string {
+  return `It is kept for seven days. Until then you can download it, or have it sent again, once:\n${link}`;
 }
 
 const LEAKS_SHOWN_MAX = 5;

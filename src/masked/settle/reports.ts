@@ -8,7 +8,7 @@ import type * as carry from "../carry/carry.ts";
 import { type Change, isHiding } from "../rewrite/changes.ts";
 import type { ReportedLeak } from "../rewrite/tell-leaks.ts";
 import type { AliasRow, Environment } from "../types.ts";
-import { listOf, type Mail, placeOf, toOwner } from "./notices.ts";
+import { againBy, listOf, type Mail, placeOf, toOwner } from "./notices.ts";
 
 const FILES_SHOWN_MAX = 20;
 const CHANGES_SHOWN_MAX = 30;
@@ -153,4 +153,27 @@ export async function warnOwner(
     ? "A mail to your alias holds your real address"
     : "A mail to your alias holds many addresses";
   return toOwner(world, ports, alias, { ...mail, subject, paragraphs, failure: null });
+}
+
+// --- what did not arrive ---------------------------------------------------------------------------------------------------
+
+type Undelivered = {
+  to: string;
+  environment: Environment;
+  about_id: null;
+  shown: string;
+  reason: string;
+  link: string;
+};
+
+/** Informs a mailbox of a forward that its server did not take. `shown`: whom it is from, not as an address. */
+export async function tellUndelivered(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  alias: AliasRow,
+  { shown, reason, link, ...mail }: Undelivered,
+): Promise<RawMessage> {
+  const subject = "A mail to your masked address was not delivered";
+  const what = `A mail from ${shown} to ${addressOf(alias)} could not be delivered to your mailbox: ${reason}. Its author was not informed.`;
+  return toOwner(world, ports, alias, { ...mail, subject, paragraphs: [what, againBy(link)], failure: null });
 }

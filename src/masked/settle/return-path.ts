@@ -6,7 +6,8 @@ import { routeTo } from "../arrive/arrival.ts";
 import { type Examined, readParts } from "../arrive/parts.ts";
 import * as carry from "../carry/carry.ts";
 import { findAlias } from "../queries.ts";
-import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
+import { type Fault, takeBounce } from "./bounces.ts";
+import type { BouncePorts } from "./ports.ts";
 import { findTrace, type TraceRow } from "./trace-queries.ts";
 
 /**

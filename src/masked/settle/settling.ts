@@ -4,15 +4,9 @@
 import { forgetRecipients } from "../../events/events.ts";
 import { type EndedMessage, findDeferred, findEnded, forgetMessages } from "../../sending/sending.ts";
 import type * as carry from "../carry/carry.ts";
-import { type BouncePorts, type Fault, takeBounce } from "./bounces.ts";
+import { type Fault, takeBounce } from "./bounces.ts";
+import type { TracePorts } from "./ports.ts";
 import * as queries from "./trace-queries.ts";
-
-export type TracePorts = BouncePorts & {
-  /** Forgets received mails that are processed. */
-  forgetReceived(keys: readonly { org_id: string; id: string }[]): Promise<void>;
-  /** Forgets what a message kept outside its row. */
-  forgetBlobs(orgId: string, ownerId: string): Promise<void>;
-};
 
 const AT_ONCE_MAX = 200;
 const LEASE_MS = 60_000;

@@ -16,6 +16,7 @@ const BODIES = [
   "GET /v1/inbound-emails/{id}/raw",
   "GET /v1/inbound-emails/{id}/attachments/{attachment_id}/download",
   "GET /v1/masked/people",
+  "GET /v1/masked/failed/{id}/raw",
   "GET /v1/events",
   "GET /v1/webhook-deliveries",
   "GET /v1/webhooks/{id}/deliveries",

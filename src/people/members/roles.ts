@@ -6,7 +6,7 @@ import type { PersonRole } from "../types.ts";
 /** Bodies and files of messages, and all that is kept of one person. */
 const BODIES = new Set([
   ...["getEmailContent", "getInboundEmail", "getInboundEmailRaw", "downloadInboundAttachment"],
-  ...["exportMaskedPerson"],
+  ...["exportMaskedPerson", "getMaskedFailedRaw"],
   // What webhooks post of received mail holds its text.
   ...["listEvents", "listWebhookDeliveries", "listDeliveriesOfWebhook"],
 ]);

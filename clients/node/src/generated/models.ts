@@ -2016,6 +2016,25 @@ export type MaskedDomainRecord = {
   priority: number | null;
 };
 
+export type MaskedFailed = {
+  id: RecordId;
+  alias_id: RecordId;
+  /** The full address */
+  alias: string;
+  /** Where the recipient stands: to, cc or bcc */
+  kind: "forward" | "reply" | (string & {});
+  /** The contact's address */
+  contact: string | null;
+  /** The mailbox behind the alias */
+  destination: string | null;
+  /** As the activity has it */
+  reason: string;
+  /** Size in bytes */
+  size: number;
+  created_at: Timestamp;
+  expires_at: Timestamp;
+};
+
 export type MaskedPattern = {
   id: RecordId;
   destination_id: RecordId;
@@ -2258,6 +2277,12 @@ export type SendAttachment = {
 
 /** The e-mails alone, or with settings for all of them */
 export type SendBatchRequest = SendRequest[] | Batch;
+
+export type SendMaskedFailedAnswer = {
+  /** Mails sent */
+  sent: boolean;
+  id: RecordId;
+};
 
 export type SendRequest = {
   /** `addr@example.eu` or `Name <addr@example.eu>` */

@@ -60,6 +60,7 @@ import type {
   MaskedCheck,
   MaskedContact,
   MaskedDestination,
+  MaskedFailed,
   MaskedPattern,
   MaskedSettings,
   Me,
@@ -78,6 +79,7 @@ import type {
   RotateWebhookSecretRequest,
   SendAnswer,
   SendBatchRequest,
+  SendMaskedFailedAnswer,
   SendRequest,
   SetDomainRelayRequest,
   SimulateInboundEmailAnswer,
@@ -387,6 +389,19 @@ export type ListMaskedPatternsQuery = {
   offset?: number;
   /** The last id of the page before: the list goes on behind it */
   after?: RecordId;
+};
+
+export type ListMaskedFailedQuery = {
+  /** How many rows at most: 1 to 100 */
+  limit?: number;
+  /** How many rows to skip */
+  offset?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
+  /** UUIDv7 */
+  alias_id?: RecordId;
+  /** Where the recipient stands: to, cc or bcc */
+  kind?: "forward" | "reply" | (string & {});
 };
 
 export type EraseMaskedPersonQuery = {
@@ -966,6 +981,23 @@ export type Resources = {
        */
       resend(id: string, options?: RequestOptions): Promise<MaskedDestination>;
     };
+    failed: {
+      /** Delete mail that failed. It cannot be sent again. */
+      delete(id: string, options?: RequestOptions): Promise<Deleted>;
+      /**
+       * List mail that failed for good and is kept for seven days, newest first. forward: a mailbox's server did
+       * not take it. reply: a contact's did not. At most ten of an alias, of 25 MiB each.
+       */
+      list(query?: ListMaskedFailedQuery, options?: RequestOptions): PagePromise<MaskedFailed>;
+      /** Download it as it would have left. Byte for byte, before signing. */
+      raw(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
+      /**
+       * Send it again, to whom it was for; once. Under the rules and limits of now. 409 where the alias, its
+       * replies or the mailbox is off, or a reply shows a mailbox that the alias got since. If it fails again,
+       * it is kept again.
+       */
+      send(id: string, options?: RequestOptions): Promise<SendMaskedFailedAnswer>;
+    };
     people: {
       /**
        * Forget one person: as a contact everywhere, and as a destination. The reply addresses of the person lead
@@ -1390,6 +1422,16 @@ export function bindResources(transport: Transport): Resources {
           listPages((page) => transport.request({ method: "GET", path: `/v1/masked/destinations/${segment(id)}/patterns`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "patterns", cursor: true }, query),
         resend: (id, options) =>
           inside(transport.request({ method: "POST", path: `/v1/masked/destinations/${segment(id)}/resend`, answer: "json", idempotent: false }, options), "destination"),
+      },
+      failed: {
+        delete: (id, options) =>
+          transport.request({ method: "DELETE", path: `/v1/masked/failed/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
+        list: (query, options) =>
+          listPages((page) => transport.request({ method: "GET", path: "/v1/masked/failed", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "failed", cursor: true }, query),
+        raw: (id, options) =>
+          transport.request({ method: "GET", path: `/v1/masked/failed/${segment(id)}/raw`, answer: "bytes", idempotent: false }, options) as Promise<never>,
+        send: (id, options) =>
+          transport.request({ method: "POST", path: `/v1/masked/failed/${segment(id)}/send`, answer: "json", idempotent: false }, options) as Promise<never>,
       },
       people: {
         erase: (query, options) =>

@@ -14,6 +14,7 @@ final class Masked
     public readonly MaskedAliases $aliases;
     public readonly MaskedContacts $contacts;
     public readonly MaskedDestinations $destinations;
+    public readonly MaskedFailed $failed;
     public readonly MaskedPeople $people;
     public readonly MaskedSettings $settings;
 
@@ -22,6 +23,7 @@ final class Masked
         $this->aliases = new MaskedAliases($transport);
         $this->contacts = new MaskedContacts($transport);
         $this->destinations = new MaskedDestinations($transport);
+        $this->failed = new MaskedFailed($transport);
         $this->people = new MaskedPeople($transport);
         $this->settings = new MaskedSettings($transport);
     }

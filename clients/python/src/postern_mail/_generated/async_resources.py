@@ -686,6 +686,38 @@ class AsyncMaskedDestinations:
         return answer
 
 
+class AsyncMaskedFailed:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
+        """Delete mail that failed. It cannot be sent again."""
+        answer: m.Deleted = await self._transport.request(Call("DELETE", f"/v1/masked/failed/{segment(id)}"), options)
+        return answer
+
+    def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, alias_id: Optional[m.RecordId] = None, kind: Optional[Union[Literal['forward', 'reply'], str]] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.MaskedFailed]:
+        """List mail that failed for good and is kept for seven days, newest first. forward: a
+        mailbox's server did not take it. reply: a contact's did not. At most ten of an alias, of 25
+        MiB each."""
+        return AsyncPageCall(
+            lambda page: self._transport.request(Call("GET", "/v1/masked/failed", page), options),
+            Listing("failed", True),
+            {"limit": limit, "offset": offset, "after": after, "alias_id": alias_id, "kind": kind},
+        )
+
+    async def raw(self, id: str, *, options: Optional[RequestOptions] = None) -> AsyncDownload:
+        """Download it as it would have left. Byte for byte, before signing."""
+        answer: AsyncDownload = await self._transport.request(Call("GET", f"/v1/masked/failed/{segment(id)}/raw", answer="bytes"), options)
+        return answer
+
+    async def send(self, id: str, *, options: Optional[RequestOptions] = None) -> m.SendMaskedFailedAnswer:
+        """Send it again, to whom it was for; once. Under the rules and limits of now. 409 where the
+        alias, its replies or the mailbox is off, or a reply shows a mailbox that the alias got
+        since. If it fails again, it is kept again."""
+        answer: m.SendMaskedFailedAnswer = await self._transport.request(Call("POST", f"/v1/masked/failed/{segment(id)}/send"), options)
+        return answer
+
+
 class AsyncMaskedPeople:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -729,6 +761,7 @@ class AsyncMasked:
         self.aliases = AsyncMaskedAliases(transport)
         self.contacts = AsyncMaskedContacts(transport)
         self.destinations = AsyncMaskedDestinations(transport)
+        self.failed = AsyncMaskedFailed(transport)
         self.people = AsyncMaskedPeople(transport)
         self.settings = AsyncMaskedSettings(transport)
 

@@ -2706,6 +2706,32 @@ class MaskedDomainRecord(_MaskedDomainRecordRequired, _MaskedDomainRecordOptiona
     """A record."""
 
 
+_MaskedFailedRequired = TypedDict("_MaskedFailedRequired", {
+    "id": "RecordId",
+    "alias_id": "RecordId",
+    # The full address
+    "alias": "str",
+    # Where the recipient stands: to, cc or bcc
+    "kind": "Union[Literal['forward', 'reply'], str]",
+    # The contact's address
+    "contact": "Optional[str]",
+    # The mailbox behind the alias
+    "destination": "Optional[str]",
+    # As the activity has it
+    "reason": "str",
+    # Size in bytes
+    "size": "int",
+    "created_at": "Timestamp",
+    "expires_at": "Timestamp",
+})
+_MaskedFailedOptional = TypedDict("_MaskedFailedOptional", {
+}, total=False)
+
+
+class MaskedFailed(_MaskedFailedRequired, _MaskedFailedOptional):
+    """A record."""
+
+
 _MaskedPatternRequired = TypedDict("_MaskedPatternRequired", {
     "id": "RecordId",
     "destination_id": "RecordId",
@@ -3082,6 +3108,19 @@ class SendAttachment(_SendAttachmentRequired, _SendAttachmentOptional):
 
 # The e-mails alone, or with settings for all of them
 SendBatchRequest = Union[List["SendRequest"], "Batch"]
+
+_SendMaskedFailedAnswerRequired = TypedDict("_SendMaskedFailedAnswerRequired", {
+    # Mails sent
+    "sent": "bool",
+    "id": "RecordId",
+})
+_SendMaskedFailedAnswerOptional = TypedDict("_SendMaskedFailedAnswerOptional", {
+}, total=False)
+
+
+class SendMaskedFailedAnswer(_SendMaskedFailedAnswerRequired, _SendMaskedFailedAnswerOptional):
+    """A record."""
+
 
 _SendRequestRequired = TypedDict("_SendRequestRequired", {
     # `addr@example.eu` or `Name <addr@example.eu>`

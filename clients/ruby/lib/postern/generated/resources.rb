@@ -1183,6 +1183,49 @@ module Postern
       end
     end
 
+    class MaskedFailed
+      def initialize(transport)
+        @transport = transport
+      end
+
+      # Delete mail that failed. It cannot be sent again.
+      # @param id [String]
+      # @return [Record]
+      def delete(id, options: {})
+        @transport.request("DELETE", "/v1/masked/failed/#{Transport.segment(id)}", options: options)
+      end
+
+      # List mail that failed for good and is kept for seven days, newest first. forward: a mailbox's server
+      # did not take it. reply: a contact's did not. At most ten of an alias, of 25 MiB each.
+      # @option query [Integer] :limit How many rows at most: 1 to 100
+      # @option query [Integer] :offset How many rows to skip
+      # @option query [String] :after The last id of the page before: the list goes on behind it
+      # @option query [String] :alias_id UUIDv7
+      # @option query [String] :kind Where the recipient stands: to, cc or bcc
+      # @return [Page]
+      def list(options: {}, **query)
+        Page.new("failed", true, query) do |page|
+          @transport.request("GET", "/v1/masked/failed", query: page, options: options)
+        end
+      end
+
+      # Download it as it would have left. Byte for byte, before signing.
+      # @param id [String]
+      # @return [String]
+      def raw(id, options: {}, &block)
+        @transport.request("GET", "/v1/masked/failed/#{Transport.segment(id)}/raw", answer: :bytes, options: options, &block)
+      end
+
+      # Send it again, to whom it was for; once. Under the rules and limits of now. 409 where the alias, its
+      # replies or the mailbox is off, or a reply shows a mailbox that the alias got since. If it fails
+      # again, it is kept again.
+      # @param id [String]
+      # @return [Record]
+      def send(id, options: {})
+        @transport.request("POST", "/v1/masked/failed/#{Transport.segment(id)}/send", options: options)
+      end
+    end
+
     class MaskedPeople
       def initialize(transport)
         @transport = transport
@@ -1248,6 +1291,8 @@ module Postern
       attr_reader :contacts
       # @return [MaskedDestinations]
       attr_reader :destinations
+      # @return [MaskedFailed]
+      attr_reader :failed
       # @return [MaskedPeople]
       attr_reader :people
       # @return [MaskedSettings]
@@ -1258,6 +1303,7 @@ module Postern
         @aliases = MaskedAliases.new(transport)
         @contacts = MaskedContacts.new(transport)
         @destinations = MaskedDestinations.new(transport)
+        @failed = MaskedFailed.new(transport)
         @people = MaskedPeople.new(transport)
         @settings = MaskedSettings.new(transport)
       end

@@ -1,0 +1,208 @@
+// Mail that failed for good: a forward that its mailbox's server did not take, a reply that its contact's did not. It is kept
+// sealed for a week, so that its owner can download it and send it again, by the API or by the link in the notice. It is sent
+// again to whom it was for, under the rules and limits that hold then. The contact learns nothing of it.
+import type { Page } from "../../platform/database/page.ts";
+import { readHeld } from "../../platform/storage/blobs.ts";
+import { SealBroken } from "../../platform/storage/seal.ts";
+import { findBody } from "../../sending/sending.ts";
+import { addressDigest, tryOpenContact, tryOpenText, untagged } from "../addresses/addresses.ts";
+import { addressOf } from "../arrive/correspondents.ts";
+import { takeReply, windowCounter } from "../arrive/windows.ts";
+import * as carry from "../carry/carry.ts";
+import { leaveAlias } from "../carry/leave-alias.ts";
+import { type LinkKind, readSealed, sealedLink } from "../carry/sealed-links.ts";
+import { type AliasContext, contextFinder } from "../lookups.ts";
+import { findContacts } from "../people-queries.ts";
+import { findAddresses } from "../queries.ts";
+import { findLeaks } from "../rewrite/gate/leak-gate.ts";
+import { fieldReader } from "../rewrite/header-fields.ts";
+import { hiddenForms } from "../rewrite/hidden-forms.ts";
+import { maskedSettings } from "../settings.ts";
+import type { BouncePorts } from "../settle/ports.ts";
+import type { TraceRow } from "../settle/trace-queries.ts";
+import type { ContactSecrets, Who } from "../types.ts";
+import * as queries from "./failed-queries.ts";
+import { contextOf } from "./held.ts";
+import { takeHeld } from "./held-queries.ts";
+
+const KEPT_MS = 7 * 86_400_000;
+const LINK: LinkKind = { path: "/masked/failed/", context: "masked-failed", lasts_ms: KEPT_MS };
+/** Of one alias at a time. */
+const KEPT_MAX = 10;
+const OCTETS_MAX = 26_214_400;
+
+/** What is kept of a mail that failed: its row, for the transaction that notes the failure, and the link for the notice. */
+export type Kept = { row: queries.FailedRow; link: string };
+
+/** Seals it; null where it is forgotten already, too large, or too much of the alias's mail is kept. */
+export async function keepFailed(
+  world: carry.CarryWorld,
+  ports: BouncePorts,
+  trace: TraceRow,
+  reason: string,
+): Promise<Kept | null> {
+  const { org_id, alias_id, contact_id, kind } = trace;
+  const owner_id = kind === "reply" ? trace.owner_id : trace.destination_id;
+  if ((kind !== "reply" && kind !== "forward") || !alias_id || !contact_id || !owner_id) return null;
+  const [body] = await findBody(world.db, org_id, trace.id);
+  const context = await contextFinder(world)(org_id, alias_id);
+  if (!body || !context || (await queries.countFailedOfAlias(world.db, org_id, alias_id)) >= KEPT_MAX) return null;
+  const bytes = await readHeld(world.blobs, { bytes: body.mime, blob_key: body.blob_key });
+  if (bytes === null || bytes.length > OCTETS_MAX) return null;
+  if (!(await windowCounter(world)({ org_id, id: alias_id }, "failed_kept_day"))) return null;
+  const id = world.random.uuid();
+  const sealed = world.seal.seal(bytes, contextOf(id));
+  const blob_key = await ports.keepIfLarge({ org_id, owner_id: id }, sealed);
+  const row: queries.FailedRow = {
+    ...{ org_id, id, alias_id, contact_id, owner_id, kind, reason, blob_key },
+    environment: context.alias.environment,
+    // A contact's own names its server.
+    message_id: kind === "reply" ? messageIdOf(bytes) : trace.id,
+    sealed: blob_key === null ? sealed : null,
+    size: bytes.length,
+    cleared: context.destinations.map((one) => one.id),
+    created_at: new Date(world.clock.now()),
+  };
+  return { row, link: sealedLink(world, LINK, { org_id, id }) };
+}
+
+/** Without angle brackets. */
+function messageIdOf(bytes: Buffer): string {
+  return /^<([^<>]*)>/.exec(fieldReader(bytes)("message-id").trim())?.[1] ?? "";
+}
+
+type Named = { org_id: string; id: string };
+
+/** The mail that a link is for; null when its time is over. */
+export function readFailed(world: Pick<carry.CarryWorld, "seal" | "clock">, token: string): Named | null {
+  return readSealed<Named>(world, LINK, token);
+}
+
+/** It, while it is kept, and its contact is there. */
+export async function findKept(world: Pick<carry.CarryWorld, "db" | "clock">, { org_id, id }: Named) {
+  const row = await queries.findFailed(world.db, org_id, id, new Date(world.clock.now() - KEPT_MS));
+  const [contact] = row ? await findContacts(world.db, org_id, [row.contact_id]) : [];
+  return row && contact ? { row, contact } : null;
+}
+
+/** Its bytes as they would have left; null when it is gone, or was sealed with a master key that is lost. */
+export async function openFailed(world: carry.CarryWorld, row: queries.FailedRow): Promise<Buffer | null> {
+  const sealed = await readHeld(world.blobs, { bytes: row.sealed, blob_key: row.blob_key });
+  try {
+    return sealed && world.seal.open(sealed, contextOf(row.id));
+  } catch (error) {
+    if (error instanceof SealBroken) return null;
+    throw error;
+  }
+}
+
+/**
+ * `gone`: it was sent, or what it was for is removed; `off`: nothing may leave from the alias, or its mailbox is not confirmed;
+ * `later`: too much leaves already; `held`: it shows a mailbox that the alias has since.
+ */
+export type SentAgain = "sent" | "gone" | "off" | "later" | "held";
+
+/** Sends it to whom it was for; once. */
+export async function sendAgain(world: carry.CarryWorld, ports: BouncePorts, named: Named): Promise<SentAgain> {
+  const kept = await findKept(world, named);
+  const context = kept && (await contextFinder(world)(named.org_id, kept.row.alias_id));
+  if (!kept || !context || context.alias.deleted_at !== null) return "gone";
+  const { row, contact } = kept;
+  const secrets = tryOpenContact(world, row.org_id, contact.sealed);
+  const mime = await openFailed(world, row);
+  if (secrets === null || mime === null) return "gone";
+  const ends = await endsOf(world, context, { row, secrets, blocked: contact.blocked });
+  if (typeof ends === "string") return ends;
+  if (row.kind === "reply" && showsNewMailbox(context, row, mime)) return "held";
+  if (!(await isWithinLimits(world, context, row))) return "later";
+  const { alias } = context;
+  const outgoing = { id: world.random.uuid(), message_id: messageIdOf(mime), ...ends, mime };
+  const raw = await carry.toRaw(world, ports, { alias, environment: row.environment }, outgoing);
+  const pressed = { ...row, reason: "sent_again" };
+  const also = (tx: Parameters<typeof takeHeld>[0]) => takeHeld(tx, row.org_id, row.id);
+  const isSent = await leaveAlias(world, ports, { raw, pressed, also });
+  await ports.forgetBlobs(row.org_id, isSent ? row.id : outgoing.id);
+  return isSent ? "sent" : "gone";
+}
+
+type Ending = { row: queries.FailedRow; secrets: ContactSecrets; blocked: boolean };
+
+/** From whom it leaves and for whom; why not, where what it was allowed by holds no more. */
+async function endsOf(
+  world: carry.CarryWorld,
+  { alias, destinations }: AliasContext,
+  { row, secrets, blocked }: Ending,
+): Promise<{ from: string; recipient: string } | "off"> {
+  const mailbox = destinations.find(({ id }) => id === row.owner_id);
+  if (!alias.active || mailbox?.status !== "verified") return "off";
+  if (row.kind === "reply") {
+    return alias.reply_enabled ? { from: addressOf(alias), recipient: secrets.email } : "off";
+  }
+  // A mailbox that became an address of this service would send it in circles.
+  const [ours] = await findAddresses(world.db, [addressDigest(world, untagged(mailbox.email.toLowerCase()))]);
+  if (blocked || ours) return "off";
+  return { from: `${secrets.reply_local}@${alias.domain}`, recipient: mailbox.email };
+}
+
+/** The leak gate searched it when it was made; of mailboxes that the alias has since nobody knew. */
+function showsNewMailbox({ alias, destinations }: AliasContext, row: queries.FailedRow, mime: Buffer): boolean {
+  const added = destinations.filter(({ id }) => !row.cleared.includes(id));
+  if (added.length === 0) return false;
+  const hidden = added.map(({ email }) => ({ from: email, to: addressOf(alias) }));
+  const addresses = hiddenForms(hidden, []).flatMap(({ from, to }) => (to === "" ? [] : from));
+  return findLeaks(mime, { addresses, names: [], allowed: "nothing", given: [] }).length > 0;
+}
+
+async function isWithinLimits(world: carry.CarryWorld, { alias }: AliasContext, row: queries.FailedRow) {
+  const isWithin = windowCounter(world);
+  if (row.kind === "forward") return isWithin(alias, "forward_minute");
+  const limits = await maskedSettings(world.db, alias.org_id);
+  const isLive = alias.environment === "live";
+  return takeReply(isWithin, limits, { org_id: alias.org_id, alias, destination_id: row.owner_id, isLive });
+}
+
+/** One page of them, the newest first, without their content. */
+export async function listFailed(
+  world: Pick<carry.CarryWorld, "db" | "clock" | "seal">,
+  { org_id, environment }: Who,
+  { alias_id, kind }: Pick<queries.FailedFilter, "alias_id" | "kind">,
+  page: Page,
+) {
+  const filter = { environment, since: new Date(world.clock.now() - KEPT_MS), alias_id, kind };
+  return world.db.asOrg(org_id, async (tx) => {
+    const rows = await queries.listFailed(tx, org_id, filter, page);
+    const total = await queries.countFailed(tx, org_id, filter);
+    return { failed: rows.map((row) => shown(world, row)), ...total, ...page };
+  });
+}
+
+function shown(world: Pick<carry.CarryWorld, "seal">, row: queries.ListedFailed) {
+  const { org_id, id, alias_id, alias, kind, reason, size, created_at } = row;
+  return {
+    ...{ id, alias_id, alias, kind, reason, size, created_at },
+    contact: row.contact_sealed && (tryOpenContact(world, org_id, row.contact_sealed)?.email ?? null),
+    destination: row.destination_sealed && tryOpenText(world, org_id, row.destination_sealed),
+    expires_at: new Date(created_at.getTime() + KEPT_MS),
+  };
+}
+
+/** Deletes one. */
+export async function deleteFailed(
+  { db }: Pick<carry.CarryWorld, "db">,
+  ports: Pick<BouncePorts, "forgetBlobs">,
+  { org_id, id }: Named,
+): Promise<void> {
+  await db.asOrg(org_id, (tx) => takeHeld(tx, org_id, id));
+  await ports.forgetBlobs(org_id, id);
+}
+
+/** Forgets those whose time is over, of all organizations; how many. */
+export async function forgetFailed(
+  { db, clock }: Pick<carry.CarryWorld, "db" | "clock">,
+  ports: Pick<BouncePorts, "forgetBlobs">,
+  limit: number,
+): Promise<number> {
+  const over = await queries.purgeFailed(db, new Date(clock.now() - KEPT_MS), limit);
+  for (const { org_id, id, blob_key } of over) if (blob_key !== null) await ports.forgetBlobs(org_id, id);
+  return over.length;
+}

@@ -1,0 +1,194 @@
+// Mail of a masked address that fails for good, over real SMTP with a server that refuses it and then takes it: its owner
+// downloads it and sends it again, by the API and by the link in the notice. The contact learns nothing of it.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import PostalMime from "postal-mime";
+import { forgetFailed } from "../../src/masked/held/failed.ts";
+import { C, D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+
+let s: MaskedStage;
+before(async () => {
+  s = await startMaskedStage();
+  await s.alias();
+});
+after(() => s.close());
+beforeEach(async () => {
+  s.sink.onRcpt(() => null);
+  await s.settle();
+  await s.api.world.db.execute("delete from masked_held");
+  s.sink.messages.length = 0;
+});
+
+const FORM = { key: null, headers: { "content-type": "application/x-www-form-urlencoded" } };
+const noPorts = { forgetBlobs: async () => {} };
+const POLICY = { code: 554, text: "5.7.1 message rejected as unwanted" };
+
+const content = (from: string, to: string, text: string) =>
+  `From: ${from}\r\nTo: ${to}\r\nSubject: order 7\r\nMessage-ID: <m${text.length}@x.example>\r\n\r\n${text}\r\n`;
+const contactOf = async (aliasId: string): Promise<string> =>
+  (await s.api.ask("POST", `/v1/masked/aliases/${aliasId}/contacts`, { email: C })).body.contact.reply_address;
+const listed = async (query = "") => (await s.api.ask("GET", `/v1/masked/failed${query}`)).body.failed;
+const pathIn = (text: string) => /https:\/\/api\.postern\.test(\/masked\/failed\/[\w-]+)/.exec(text)?.[1] ?? "";
+
+/** A reply that the contact's server refuses; the text of the notice. */
+async function failedReply(r: string, text: string): Promise<string> {
+  s.sink.onRcpt((address) => (address === C ? POLICY : null));
+  assert.equal((await s.send({ from: D, to: r, content: content(D, r, text) })).code, 250);
+  await s.settle();
+  const [notice] = await s.arrived(D);
+  s.sink.messages.length = 0;
+  s.sink.onRcpt(() => null);
+  return (await PostalMime.parse(notice?.bytes ?? "")).text ?? "";
+}
+
+/** A forward that the mailbox's server refuses at first; the notice comes through. */
+async function failedForward(full: string, text: string, refusal = POLICY): Promise<void> {
+  let refused = 0;
+  s.sink.onRcpt((address) => {
+    refused += address === D ? 1 : 0;
+    return address === D && refused === 1 ? refusal : null;
+  });
+  assert.equal((await s.send({ from: C, to: full, content: content(C, full, text) })).code, 250);
+  await s.settle();
+  s.sink.onRcpt(() => null);
+}
+
+test("a reply that its contact's server refuses is downloaded and sent again by the link in the notice, once", async () => {
+  const a = await s.alias();
+  const text = await failedReply(await contactOf(a.id), "the answer");
+  assert.match(text, /refused it by its own rules/);
+  const path = pathIn(text);
+  const rows = await s.api.world.db.query<{ sealed: Buffer; message_id: string }>("select * from masked_held");
+  assert.ok(rows.length === 1 && !rows[0]?.sealed.includes("the answer"), "kept sealed");
+
+  const seen = await s.api.ask("GET", path, undefined, { key: null });
+  assert.equal(seen.status, 200);
+  assert.doesNotMatch(String(seen.body), /contact\.example|home\.example|order 7/);
+  assert.equal((await s.api.ask("POST", path, "", FORM)).status, 400);
+  const download = await s.api.ask("POST", path, "act=download", FORM);
+  assert.equal(download.headers["content-type"], "message/rfc822");
+  assert.match(String(download.headers["content-disposition"]), /^attachment/);
+  const mail = await PostalMime.parse(download.body);
+  assert.deepEqual([mail.from?.address, mail.to?.[0]?.address], [a.full, C]);
+  await s.settle();
+  assert.deepEqual(s.sink.messages, [], "nothing was sent by looking");
+
+  const both = await Promise.all([1, 2].map(() => s.api.ask("POST", path, "act=send", FORM)));
+  assert.deepEqual(both.map(({ status }) => status).sort(), [200, 404], "once, also for two clicks at a time");
+  const [sent] = await s.arrived(C);
+  const again = await PostalMime.parse(sent?.bytes ?? "");
+  assert.deepEqual([again.from?.address, again.subject, again.text?.trim()], [a.full, "order 7", "the answer"]);
+  assert.equal(again.messageId, mail.messageId, "the same mail");
+  assert.match(sent?.bytes.toString("latin1") ?? "", /^DKIM-Signature: .*d=masked\.postern\.test/ms);
+  await s.settle();
+  assert.equal((await s.activity(a.id))[0], "reply sent sent_again");
+  assert.equal((await s.api.ask("POST", path, "act=download", FORM)).status, 404);
+  assert.equal((await s.api.world.db.query("select 1 from masked_held")).length, 0, "nothing is kept of it");
+  assert.deepEqual(
+    s.sink.messages.map(({ to }) => to[0]),
+    [C],
+    "nobody else was informed of anything",
+  );
+});
+
+test("a forward that its mailbox's server refuses is listed, downloaded and sent again by the API", async () => {
+  const a = await s.alias();
+  await failedForward(a.full, "your parcel");
+  const [notice] = await s.arrived(D);
+  const text = (await PostalMime.parse(notice?.bytes ?? "")).text ?? "";
+  assert.match(text.replace(/\s+/g, " "), /from shop\.keeper at contact\.example to .* could not be delivered/);
+  assert.equal(s.sink.messages.length, 1, "the contact learns nothing");
+  s.sink.messages.length = 0;
+
+  const [one, ...others] = await listed(`?alias_id=${a.id}&kind=forward`);
+  assert.deepEqual(others, []);
+  assert.deepEqual([one.alias, one.kind, one.contact, one.destination], [a.full, "forward", C, D]);
+  assert.match(one.reason, /^(?:hard|soft) 5\.7\.1/);
+  assert.deepEqual(await listed("?kind=reply"), []);
+  const stored = JSON.stringify(await s.api.world.db.query("select message_id, reason from masked_held"));
+  assert.doesNotMatch(stored, /x\.example|contact\.example/, "what names the contact's server is sealed, too");
+
+  const raw = await s.api.ask("GET", `/v1/masked/failed/${one.id}/raw`);
+  assert.match(String(raw.body), /your parcel/);
+  assert.deepEqual((await s.api.ask("POST", `/v1/masked/failed/${one.id}/send`)).body, { sent: true, id: one.id });
+  const [sent] = await s.arrived(D);
+  const mail = await PostalMime.parse(sent?.bytes ?? "");
+  assert.match(mail.from?.address ?? "", /^r\./);
+  assert.deepEqual([mail.to?.[0]?.address, mail.text?.trim()], [a.full, "your parcel"]);
+  await s.settle();
+  assert.equal((await s.activity(a.id))[0], "forward sent sent_again");
+  const { alias } = (await s.api.ask("GET", `/v1/masked/aliases/${a.id}`)).body;
+  assert.deepEqual([alias.emails_received, alias.emails_forwarded], [1, 1], "it was counted when it came");
+  for (const [method, path] of [
+    ["POST", "/send"],
+    ["GET", "/raw"],
+    ["DELETE", ""],
+  ] as const) {
+    assert.equal((await s.api.ask(method, `/v1/masked/failed/${one.id}${path}`)).status, 404, path);
+  }
+});
+
+test("what fails again is kept again; a mailbox that is not there is not written to", async () => {
+  const a = await s.alias();
+  await failedForward(a.full, "once more");
+  s.sink.onRcpt((address) => (address === D ? { code: 550, text: "5.1.1 no such user" } : null));
+  s.sink.messages.length = 0;
+  const [first] = await listed();
+  assert.equal((await s.api.ask("POST", `/v1/masked/failed/${first.id}/send`)).status, 200);
+  await s.settle();
+  const [second, ...others] = await listed();
+  assert.notEqual(second.id, first.id);
+  assert.deepEqual([others.length, s.sink.messages.length], [0, 0]);
+  assert.equal((await s.api.ask("DELETE", `/v1/masked/failed/${second.id}`)).body.deleted, true);
+  assert.deepEqual(await listed(), []);
+});
+
+test("it is sent again only while what allowed it holds", async () => {
+  const a = await s.alias();
+  const r = await contactOf(a.id);
+  const path = pathIn(await failedReply(r, "I also read ben.second@home.example"));
+  const [one] = await listed();
+  const send = () => s.api.ask("POST", `/v1/masked/failed/${one.id}/send`);
+  await s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, { reply_enabled: false });
+  assert.deepEqual([(await send()).status, (await s.api.ask("POST", path, "act=send", FORM)).status], [409, 403]);
+  // A mailbox that the alias has only since then would be shown.
+  await s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, {
+    reply_enabled: true,
+    forward_to: [D, "ben.second@home.example"],
+  });
+  assert.match((await send()).body.error, /only since it was written/);
+  await s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, { forward_to: [D] });
+  const other = await s.api.ask("POST", `/v1/masked/failed/${one.id}/send`, undefined, { key: s.api.test_key });
+  assert.equal(other.status, 404, "a test key sees no live mail");
+  const { contacts } = (await s.api.ask("GET", `/v1/masked/aliases/${a.id}/contacts`)).body;
+  await s.api.ask("DELETE", `/v1/masked/aliases/${a.id}/contacts/${contacts[0].id}`);
+  assert.equal((await send()).status, 404);
+  assert.equal(await forgetFailed(s.api.world, noPorts, 10), 1, "who forgets a contact forgets this with it");
+  await s.settle();
+  const left = s.sink.messages.filter(({ to }) => to[0] !== "ben.second@home.example");
+  assert.deepEqual(left, [], "only the new mailbox was asked for its consent");
+});
+
+test("a large one is kept in a blob, and after seven days nothing is left and the link is dead", async () => {
+  const a = await s.alias();
+  const path = pathIn(await failedReply(await contactOf(a.id), "x".repeat(70).concat("\r\n").repeat(6_000)));
+  const [row] = await s.api.world.db.query<{ blob_key: string | null }>("select blob_key from masked_held");
+  assert.ok(row?.blob_key);
+  assert.match(String((await s.api.ask("POST", path, "act=download", FORM)).body), /xxxxx/);
+  const later = s.api.world.clock.now() + 7 * 86_400_000 + 1;
+  const late = { ...s.api.world, clock: { ...s.api.world.clock, now: () => later } };
+  const released: string[] = [];
+  const count = await forgetFailed(late, { forgetBlobs: async (_org, id) => void released.push(id) }, 10);
+  assert.deepEqual([count, released.length], [1, 1]);
+  assert.equal((await s.api.ask("GET", path, undefined, { key: null })).status, 404);
+});
+
+test("of one alias ten are kept at a time, and what fails beyond them is reported without a link", async () => {
+  const a = await s.alias();
+  const r = await contactOf(a.id);
+  for (let n = 0; n < 10; n += 1) assert.notEqual(pathIn(await failedReply(r, `number ${n}`)), "", `${n}`);
+  const text = await failedReply(r, "one more");
+  assert.match(text, /could not be delivered/);
+  assert.equal(pathIn(text), "");
+  assert.equal((await listed()).length, 10);
+});
