@@ -3973,6 +3973,10 @@ type MaskedSettings struct {
 	// Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn:
 	// it is forwarded, and its From name says so
 	ForgedMail string `json:"forged_mail"`
+	// Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that fail
+	// DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF nor DKIM
+	// of the author's domain proves
+	MarkUnproven string `json:"mark_unproven"`
 	// Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
 	// oldest says that DMARC passed
 	ARCSealers []string `json:"arc_sealers"`
@@ -5739,6 +5743,10 @@ type UpdateMaskedSettingsRequest struct {
 	// Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn:
 	// it is forwarded, and its From name says so
 	ForgedMail *string `json:"forged_mail" postern:"optional"`
+	// Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that fail
+	// DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF nor DKIM
+	// of the author's domain proves
+	MarkUnproven *string `json:"mark_unproven" postern:"optional"`
 	// Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
 	// oldest says that DMARC passed
 	ARCSealers []string `json:"arc_sealers" postern:"optional"`

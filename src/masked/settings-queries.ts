@@ -11,15 +11,17 @@ export const LIMITS = [
   "pattern_aliases",
 ] as const;
 export const FORGED_MAIL = ["quarantine", "warn"] as const;
+export const MARK_UNPROVEN = ["asked", "always"] as const;
 export type MaskedLimits = Record<(typeof LIMITS)[number], number>;
 /** `arc_sealers` is null in the row of an organization that set none. */
 export type MaskedSettings<S = string[]> = MaskedLimits & {
   forged_mail: (typeof FORGED_MAIL)[number];
+  mark_unproven: (typeof MARK_UNPROVEN)[number];
   arc_sealers: S;
 };
 export type Row = MaskedSettings<string[] | null> & { updated_at: Date };
 
-const NAMES = [...LIMITS, "forged_mail", "arc_sealers", "updated_at"] as const;
+const NAMES = [...LIMITS, "forged_mail", "mark_unproven", "arc_sealers", "updated_at"] as const;
 const COLUMNS = NAMES.join(", ");
 
 /** Index: masked_settings_pkey. */

@@ -3,7 +3,7 @@ import { Type } from "typebox";
 import { type Api, answers, Closed, Named, Nullable, OneOf, Time } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { changeMaskedSettings, showSettings } from "./settings.ts";
-import { FORGED_MAIL } from "./settings-queries.ts";
+import { FORGED_MAIL, MARK_UNPROVEN } from "./settings-queries.ts";
 
 const LIMIT_MAX = 1_000_000;
 const Limit = (description: string) => Type.Integer({ minimum: 1, maximum: LIMIT_MAX, description });
@@ -21,6 +21,10 @@ const fields = {
   forged_mail: OneOf(FORGED_MAIL, {
     description:
       "Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so",
+  }),
+  mark_unproven: OneOf(MARK_UNPROVEN, {
+    description:
+      "Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that fail DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF nor DKIM of the author's domain proves",
   }),
   arc_sealers: Type.Array(Type.String({ pattern: DOMAIN, maxLength: 253 }), {
     maxItems: 100,

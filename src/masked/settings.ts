@@ -26,6 +26,7 @@ const DEFAULTS: MaskedSettings = {
   aliases_day: 2_000,
   pattern_aliases: 1_000,
   forged_mail: "quarantine",
+  mark_unproven: "asked",
   // github.com/trusteddomainproject/ARC_Community_Sealers, those that many people use.
   arc_sealers: ARC_SEALERS.split(" "),
 };

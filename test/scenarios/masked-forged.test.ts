@@ -5,7 +5,7 @@ import { sealMessage } from "mailauth/lib/arc/index.js";
 import PostalMime from "postal-mime";
 import { dkimRecord, generateDkimKey } from "../../src/mail/dkim/key.ts";
 import { readRelease } from "../../src/masked/held/release.ts";
-import { C, D, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+import { C, D, IP_C, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 
 /** Its domain asks for quarantine, and lets nobody send from here. */
 const FORGED = "bank@asks.example";
@@ -101,6 +101,36 @@ test("there are five such notices a day for an alias, and who is blocked brings 
   await s.settle();
   assert.equal((await s.activity(b.id))[0], "block dropped contact_blocked");
   assert.equal(s.sink.messages.length, 5);
+});
+
+test("with mark_unproven: always a sender that nothing proves is marked in its name, and an answer says nothing of that", async () => {
+  s.dns.set("lax.example", "TXT", ["v=spf1 -all"]);
+  s.dns.set("_dmarc.lax.example", "TXT", ["v=DMARC1; p=none"]);
+  s.dns.set("bare.example", "TXT", ["v=spf1 -all"]);
+  for (const domain of ["lax.example", "bare.example"]) {
+    s.dns.set(domain, "MX", [{ exchange: "mx.contact.example", preference: 10 }]);
+  }
+  const a = await s.alias();
+  const names: (string | undefined)[] = [];
+  for (const mark_unproven of ["asked", "always"]) {
+    assert.equal((await set({ mark_unproven })).body.mark_unproven, mark_unproven);
+    for (const from of ["me@lax.example", "me@bare.example", C]) {
+      const ip = from === C ? IP_C : IP;
+      const envelope = from === C ? C : "bounces@elsewhere.example";
+      assert.equal((await s.send({ from: envelope, to: a.full, content: letter(from, a.full), ip })).code, 250);
+      names.push((await read(names.length)).from?.name.replace(/ \(.*/, ""));
+    }
+  }
+  const marked = "[sender not proven] The Bank";
+  assert.deepEqual(names, ["The Bank", "The Bank", "The Bank", marked, marked, "The Bank"]);
+  const from = (await read(3)).from;
+  const text = `Who are you?\r\n\r\nOn Monday, ${from?.name} <${from?.address}> wrote:\r\n> Pay now.`;
+  const content = `From: ${D}\r\nTo: "${from?.name}" <${from?.address}>\r\nSubject: Re: your account\r\n\r\n${text}\r\n`;
+  assert.equal((await s.send({ from: D, to: from?.address ?? "", content })).code, 250);
+  const answer = (await s.arrived("me@lax.example"))[0]?.bytes.toString("latin1") ?? "";
+  assert.match(answer, /^On Monday, The Bank <me@lax\.example> wrote:/m);
+  assert.doesNotMatch(answer, /not proven/);
+  await set({ mark_unproven: "asked" });
 });
 
 test("with forged_mail: warn it is forwarded and says so, and an answer says nothing of that", async () => {

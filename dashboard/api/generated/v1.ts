@@ -2128,8 +2128,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_7uH",
-         *       "last_four": "ZPFZ",
+         *       "key_prefix": "svc_test_H5S",
+         *       "last_four": "dNyN",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2744,7 +2744,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "JQCD0jX21iSrZpuaiEg8MbHDcOjoE8yAcR+qs4vyBq0=",
+         *       "public_key": "Askn/MLESrUe46gr6txy+aHKEJvyoHlDocXX1i+pecE=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2831,7 +2831,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=JQCD0jX21iSrZpuaiEg8MbHDcOjoE8yAcR+qs4vyBq0=",
+         *       "value": "v=DKIM1; k=ed25519; p=Askn/MLESrUe46gr6txy+aHKEJvyoHlDocXX1i+pecE=",
          *       "selector": "postern2"
          *     }
          */
@@ -2852,7 +2852,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=JQCD0jX21iSrZpuaiEg8MbHDcOjoE8yAcR+qs4vyBq0="
+         *       "value": "v=DKIM1; k=ed25519; p=Askn/MLESrUe46gr6txy+aHKEJvyoHlDocXX1i+pecE="
          *     }
          */
         DkimRecord: {
@@ -2881,12 +2881,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example 83c0f224b3fbf842764419da9446f9d9@reports.postern.example
+             * @example bf4027015f78a0d1554a55773c16451b@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:83c0f224b3fbf842764419da9446f9d9@reports.postern.example
+             * @example mailto:bf4027015f78a0d1554a55773c16451b@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3373,7 +3373,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:83c0f224b3fbf842764419da9446f9d9@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:bf4027015f78a0d1554a55773c16451b@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -4902,8 +4902,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "8jsb5b6m72@masked.postern.example",
-         *       "address": "8jsb5b6m72",
+         *       "email": "6zy2qgg9b3@masked.postern.example",
+         *       "address": "6zy2qgg9b3",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop27@mailbox.example"
@@ -5082,7 +5082,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.iofkolgf533qdqdjks2ywcfubu@masked.postern.example",
+         *       "reply_address": "r.kezojzqja2qwxptstsflpxhi5e@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5328,6 +5328,12 @@ export interface components {
              * @enum {string}
              */
             forged_mail: "quarantine" | "warn";
+            /**
+             * @description Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that fail DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF nor DKIM of the author's domain proves
+             * @example asked
+             * @enum {string}
+             */
+            mark_unproven: "asked" | "always";
             /**
              * @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed
              * @example [
@@ -6019,7 +6025,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795719925921@shop1.example",
+         *       "recipient": "help1795721197374@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -6730,6 +6736,11 @@ export interface components {
              * @enum {string}
              */
             forged_mail?: "quarantine" | "warn";
+            /**
+             * @description Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that fail DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF nor DKIM of the author's domain proves
+             * @enum {string}
+             */
+            mark_unproven?: "asked" | "always";
             /** @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed */
             arc_sealers?: string[];
         };
@@ -7028,7 +7039,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 21,
+         *       "duration_ms": 90,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null

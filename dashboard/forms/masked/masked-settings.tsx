@@ -29,6 +29,7 @@ export function MaskedSettingsForm({ settings }: { settings: Settings }) {
     saving.mutate({
       ...limits,
       forged_mail: text("forged_mail") === "warn" ? "warn" : "quarantine",
+      mark_unproven: text("mark_unproven") === "always" ? "always" : "asked",
       arc_sealers: text("arc_sealers").split(/\s+/).filter(Boolean),
     });
   };
@@ -52,6 +53,18 @@ export function MaskedSettingsForm({ settings }: { settings: Settings }) {
             <select {...bound} name="forged_mail" defaultValue={settings.forged_mail}>
               <option value="quarantine">Keep it until it is released</option>
               <option value="warn">Forward it with a warning</option>
+            </select>
+          )}
+        </Field>
+        <Field
+          label="Senders that are not proven"
+          help="A mark before their name, which no answer shows"
+          problem={problem("mark_unproven")}
+        >
+          {(bound) => (
+            <select {...bound} name="mark_unproven" defaultValue={settings.mark_unproven}>
+              <option value="asked">Marked where their domain asks for it</option>
+              <option value="always">Always marked</option>
             </select>
           )}
         </Field>

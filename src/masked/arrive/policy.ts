@@ -19,10 +19,34 @@ export async function policyFor(
 ): Promise<"reject" | "quarantine" | null> {
   const { result, applied, from_domain } = verdicts.dmarc;
   if (result !== "fail" || (applied !== "reject" && applied !== "quarantine")) return null;
-  const { arc } = verdicts;
-  if (arc?.result !== "pass" || !from_domain || arc.vouched_domain !== from_domain.toLowerCase()) return applied;
+  if (!isSealed(verdicts, from_domain)) return applied;
   const { arc_sealers } = await maskedSettings(db, orgId);
-  return arc.sealers.every((sealer) => isOneOf(sealer, arc_sealers)) ? null : applied;
+  return isBelieved(verdicts, arc_sealers) ? null : applied;
+}
+
+/** Is a forward to say that its author is not proven? `asked`: what policyFor found. */
+export async function isToMark(
+  { db }: Pick<World, "db">,
+  orgId: string,
+  verdicts: Policed,
+  asked: "reject" | "quarantine" | null,
+): Promise<boolean> {
+  if (asked !== null) return true;
+  const { spf, dkim, dmarc } = verdicts;
+  const isOpen = dmarc.result === "none" && !spf.from_aligned && !dkim.from_aligned;
+  if (dmarc.result !== "fail" && !isOpen) return false;
+  const { mark_unproven, arc_sealers } = await maskedSettings(db, orgId);
+  if (mark_unproven !== "always") return false;
+  return !isSealed(verdicts, dmarc.from_domain) || !isBelieved(verdicts, arc_sealers);
+}
+
+/** Does a chain of seals say that DMARC passed for the author's domain? */
+function isSealed({ arc }: Policed, domain: string | null | undefined): boolean {
+  return arc?.result === "pass" && !!domain && arc.vouched_domain === domain.toLowerCase();
+}
+
+function isBelieved({ arc }: Policed, sealers: readonly string[]): boolean {
+  return (arc?.sealers ?? [""]).every((sealer) => isOneOf(sealer, sealers));
 }
 
 function isOneOf(domain: string, list: readonly string[]): boolean {

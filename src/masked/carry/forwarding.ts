@@ -9,7 +9,7 @@ import { ensureContacts } from "../addresses/contacts.ts";
 import { isOwnMail, isProvenOwn, unreachableReason } from "../arrive/arrival.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "../arrive/correspondents.ts";
 import { readParts } from "../arrive/parts.ts";
-import { policyFor } from "../arrive/policy.ts";
+import { isToMark, policyFor } from "../arrive/policy.ts";
 import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
 import { type Stop, stopOfSubject } from "../arrive/stop-subject.ts";
 import { windowCounter } from "../arrive/windows.ts";
@@ -108,12 +108,16 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     const hidden = isProven ? [] : [...mailboxes, ...(await findSiblings(context, addresses))];
     const people = await introduce(world, findContact, alias, { ...named, mailboxes: hidden });
     if (people.author.blocked) return stop("contact_blocked", "block");
-    if (asked !== null) people.from = { ...people.from, name: `${UNPROVEN} ${people.from.name ?? ""}`.trim() };
+    if (!isProven && (await isToMark(world, alias.org_id, verdicts, asked))) people.from = unproven(people.from);
     const authentication = isProven ? null : (verdicts.header ?? null);
     const building = { bytes, parsed, mail, people, mailboxes, hidden, isOwn: isProven, authentication };
     const going = { alias, context, building, ready, about, finders };
     return (await forwardAll(world, ports, going)) ?? hold("too_complex");
   };
+}
+
+function unproven({ name, email }: Person): Person {
+  return { name: `${UNPROVEN} ${name ?? ""}`.trim(), email };
 }
 
 function findersOf(world: carry.CarryWorld) {

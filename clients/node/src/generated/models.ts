@@ -2073,6 +2073,12 @@ export type MaskedSettings = {
    */
   forged_mail: "quarantine" | "warn" | (string & {});
   /**
+   * Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that
+   * fail DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF
+   * nor DKIM of the author's domain proves
+   */
+  mark_unproven: "asked" | "always" | (string & {});
+  /**
    * Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
    * oldest says that DMARC passed
    */
@@ -2879,6 +2885,12 @@ export type UpdateMaskedSettingsRequest = {
    * warn: it is forwarded, and its From name says so
    */
   forged_mail?: "quarantine" | "warn" | (string & {});
+  /**
+   * Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that
+   * fail DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF
+   * nor DKIM of the author's domain proves
+   */
+  mark_unproven?: "asked" | "always" | (string & {});
   /**
    * Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
    * oldest says that DMARC passed

@@ -48,6 +48,10 @@ final class MaskedSettings
      *     // Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
      *     // released. warn: it is forwarded, and its From name says so
      *     forged_mail?: string,
+     *     // Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked:
+     *     // those that fail DMARC at a domain that asks for something. always: also at other domains, and
+     *     // those that neither SPF nor DKIM of the author's domain proves
+     *     mark_unproven?: string,
      *     // Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
      *     // where the oldest says that DMARC passed
      *     arc_sealers?: list<string>,

@@ -2775,6 +2775,10 @@ _MaskedSettingsRequired = TypedDict("_MaskedSettingsRequired", {
     # Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
     # released. warn: it is forwarded, and its From name says so
     "forged_mail": "Union[Literal['quarantine', 'warn'], str]",
+    # Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked:
+    # those that fail DMARC at a domain that asks for something. always: also at other domains, and
+    # those that neither SPF nor DKIM of the author's domain proves
+    "mark_unproven": "Union[Literal['asked', 'always'], str]",
     # Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
     # where the oldest says that DMARC passed
     "arc_sealers": "List[str]",
@@ -3967,6 +3971,10 @@ _UpdateMaskedSettingsRequestOptional = TypedDict("_UpdateMaskedSettingsRequestOp
     # Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
     # released. warn: it is forwarded, and its From name says so
     "forged_mail": "Union[Literal['quarantine', 'warn'], str]",
+    # Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked:
+    # those that fail DMARC at a domain that asks for something. always: also at other domains, and
+    # those that neither SPF nor DKIM of the author's domain proves
+    "mark_unproven": "Union[Literal['asked', 'always'], str]",
     # Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
     # where the oldest says that DMARC passed
     "arc_sealers": "List[str]",

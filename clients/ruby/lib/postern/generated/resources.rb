@@ -1276,6 +1276,9 @@ module Postern
       #   deleted ones. 1,000 at first
       # @option input [String] :forged_mail Mail that fails DMARC at a domain that asks for quarantine.
       #   quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
+      # @option input [String] :mark_unproven Forwards whose author's name begins with `[sender not
+      #   proven]`, which no answer shows. asked: those that fail DMARC at a domain that asks for something.
+      #   always: also at other domains, and those that neither SPF nor DKIM of the author's domain proves
       # @option input [Array<String>] :arc_sealers Domains whose ARC seals are believed, with those under
       #   them: mail that only they sealed passes where the oldest says that DMARC passed
       # @return [Record]
