@@ -45,6 +45,7 @@ import type { Mark } from "./outbound/types.ts";
 import { startPeopleWork } from "./people/people.ts";
 import { mountPeople } from "./people/routes.ts";
 import { within } from "./platform/clock.ts";
+import { startDayIndexes } from "./platform/database/day-indexes.ts";
 import { startHealing } from "./platform/database/heal-times.ts";
 import { startPartitionWork } from "./platform/database/partitions.ts";
 import { serverTls } from "./platform/net/server-tls.ts";
@@ -232,6 +233,7 @@ type Part = { name: string; stop(): Promise<unknown> };
 function startClockWork(world: World, engine: Engine): Part[] {
   const works = {
     partitions: startPartitionWork(world),
+    dayIndexes: startDayIndexes(world),
     times: startHealing(world),
     sending: startSendingWork(world),
     domains: startDomainChecks(world, domainPorts(world)),

@@ -7,6 +7,7 @@ import { endOf, readDayOrTime } from "../http/date-range.ts";
 import type { Account } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
+import { totalOf } from "../platform/database/totals.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
@@ -131,6 +132,7 @@ export async function listEntries(
   };
   return world.db.asOrg(orgId, async (tx) => {
     const entries = await queries.listEntries(tx, orgId, filter, page);
-    return { entries, ...(await queries.countEntries(tx, orgId, filter)), ...page };
+    const total = await totalOf(entries.length, page, () => queries.countEntries(tx, orgId, filter));
+    return { entries, ...total, ...page };
   });
 }

@@ -1,5 +1,7 @@
 // What happened on one alias, as the API lists it. Entries are written elsewhere (activity.ts).
+
 import type { Page } from "../platform/database/page.ts";
+import { totalOf } from "../platform/database/totals.ts";
 import type { World } from "../platform/world.ts";
 import { showActivity } from "./activity.ts";
 import { requireAlias } from "./addresses/aliases.ts";
@@ -16,7 +18,7 @@ export async function listActivity(
   return world.db.asOrg(who.org_id, async (tx) => {
     await requireAlias(tx, who, filter.alias_id);
     const rows = await queries.listActivity(tx, who.org_id, filter, page);
-    const total = await queries.countActivity(tx, who.org_id, filter);
+    const total = await totalOf(rows.length, page, () => queries.countActivity(tx, who.org_id, filter));
     return { activity: rows.map((row) => showActivity(world, who.org_id, row)), ...total, ...page };
   });
 }

@@ -4,7 +4,7 @@
 import { spelled } from "../http/like.ts";
 import { isDuplicate, type Tx } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
-import type { Total } from "../platform/database/totals.ts";
+import { type Total, totalOf } from "../platform/database/totals.ts";
 import { coalesceByOrg, type OrgKey } from "../platform/fair/coalesce.ts";
 import { spentHere } from "../platform/fair/processor-shares.ts";
 import { createTurns, type InTurn } from "../platform/fair/turns.ts";
@@ -139,7 +139,7 @@ export async function listTemplates(
   return world.db.asOrg(orgId, async (tx) => {
     const bounded = { ...page, body_bytes_max: LISTED_BODY_BYTES_MAX };
     const templates = await queries.listTemplates(tx, orgId, filter, bounded);
-    const total = await queries.countTemplates(tx, orgId, filter);
+    const total = await totalOf(templates.length, page, () => queries.countTemplates(tx, orgId, filter));
     return { templates, ...total, ...page };
   });
 }

@@ -7,6 +7,7 @@ import { findDomain } from "../../domains/domains.ts";
 import { endOf, readDayOrTime } from "../../http/date-range.ts";
 import type { Account } from "../../http/http.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
+import { totalOf } from "../../platform/database/totals.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { notFound, Refusal } from "../../platform/refusal.ts";
 import { openWhole } from "../../platform/storage/blobs.ts";
@@ -74,7 +75,8 @@ export async function listEmails(world: Reader, orgId: string, query: EmailQuery
   };
   return world.db.asOrg(orgId, async (tx) => {
     const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset, below });
-    return { emails, ...(await list.countEmails(tx, orgId, filter)), limit, offset };
+    const total = await totalOf(emails.length, query, () => list.countEmails(tx, orgId, filter));
+    return { emails, ...total, limit, offset };
   });
 }
 

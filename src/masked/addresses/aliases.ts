@@ -7,6 +7,7 @@ import { parseAddress } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import { totalOf } from "../../platform/database/totals.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { recordConfig } from "../activity.ts";
@@ -312,7 +313,7 @@ export async function listAliases(
       filter.destination_id = destination.id;
     }
     const rows = await queries.listAliases(tx, who.org_id, filter, page);
-    const total = await queries.countAliases(tx, who.org_id, filter);
+    const total = await totalOf(rows.length, page, () => queries.countAliases(tx, who.org_id, filter));
     return { aliases: await show(world, tx, who.org_id, rows), ...total, ...page };
   });
 }

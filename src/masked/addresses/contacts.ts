@@ -4,6 +4,7 @@
 import { parseAddress } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
+import { totalOf } from "../../platform/database/totals.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { addressOf } from "../arrive/correspondents.ts";
@@ -139,7 +140,7 @@ export async function listContacts(
     const digest = email === undefined ? undefined : contactDigest(world, alias.id, canonicalAddress(email));
     const filter = { alias_id: alias.id, blocked, digest };
     const rows = await queries.listContacts(tx, who.org_id, filter, page);
-    const total = await queries.countContacts(tx, who.org_id, filter);
+    const total = await totalOf(rows.length, page, () => queries.countContacts(tx, who.org_id, filter));
     return { contacts: rows.map((row) => showContact(world, alias, row)), ...total, ...page };
   });
 }

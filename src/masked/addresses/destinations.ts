@@ -6,6 +6,7 @@ import { domainOf, parseAddress } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import { totalOf } from "../../platform/database/totals.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { canonicalAddress } from "../arrive/sender-proof.ts";
@@ -156,7 +157,7 @@ export async function listDestinations(
   return world.db.asOrg(who.org_id, async (tx) => {
     const filter = { environment: who.environment, status, digest };
     const rows = await queries.listDestinations(tx, who.org_id, filter, page);
-    const total = await queries.countDestinations(tx, who.org_id, filter);
+    const total = await totalOf(rows.length, page, () => queries.countDestinations(tx, who.org_id, filter));
     return { destinations: rows.map((row) => show(world, row)), ...total, ...page };
   });
 }

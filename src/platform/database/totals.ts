@@ -1,6 +1,7 @@
 // How many rows a list has. Counting them all costs a scan of them all, so it stops at a number that is documented: exact
 // up to there, and above it the answer says that there are at least so many. One way for every list.
 import type { Query } from "./db.ts";
+import { LAST_ID, type Page } from "./page.ts";
 
 /** Up to so many rows the total of a list is exact. */
 const EXACT_TOTAL_MAX = 100_000;
@@ -18,4 +19,13 @@ export async function countUpToMax(db: Query, from: string, values: readonly unk
   );
   const counted = row?.counted ?? 0;
   return counted > EXACT_TOTAL_MAX ? { total: EXACT_TOTAL_MAX, total_is_at_least: true } : { total: counted };
+}
+
+/**
+ * The total of a list of which `rows` rows were read as this page. Where they show the list's end nothing is counted: to find that
+ * few rows match took reading all of them, and counting would read them once more.
+ */
+export function totalOf(rows: number, { limit, offset, below }: Page, count: () => Promise<Total>): Promise<Total> {
+  const isEnd = below === LAST_ID && rows < limit && (rows > 0 || offset === 0) && offset + rows <= EXACT_TOTAL_MAX;
+  return isEnd ? Promise.resolve({ total: offset + rows }) : count();
 }

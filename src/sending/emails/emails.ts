@@ -2,6 +2,7 @@
 import { type EventView, timeline } from "../../events/events.ts";
 import { endOf, readDayOrTime } from "../../http/date-range.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
+import { totalOf } from "../../platform/database/totals.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { notFound } from "../../platform/refusal.ts";
 import { readHeld } from "../../platform/storage/blobs.ts";
@@ -30,7 +31,7 @@ export async function listEmails(world: Pick<World, "db">, orgId: string, query:
   const filter = toFilter(query);
   return world.db.asOrg(orgId, async (tx) => {
     const rows = await queries.listEmails(tx, orgId, filter, { limit, offset, below });
-    const total = await queries.countEmails(tx, orgId, filter);
+    const total = await totalOf(rows.length, query, () => queries.countEmails(tx, orgId, filter));
     return { emails: await withRecipients(tx, orgId, rows), ...total, limit, offset };
   });
 }

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { indexPastDays } from "./day-indexes.ts";
+import { makePartitions } from "./partitions.ts";
+
+const DAY_MS = 86_400_000;
+let api: TestApi;
+
+before(async () => {
+  api = await testApi();
+});
+after(() => api.close());
+
+const dayName = (ms: number): string => new Date(ms).toISOString().slice(0, 10).replaceAll("-", "");
+
+async function indexesOf(leaf: string): Promise<string[]> {
+  const rows = await api.world.db.query<{ name: string }>(
+    `select indexrelid::regclass::text as name from pg_index where indrelid = to_regclass($1) and indisvalid order by 1`,
+    [leaf],
+  );
+  return rows.map(({ name }) => name);
+}
+
+test("days that are over get their indexes, today and the days to come do not, and doing it again changes nothing", async () => {
+  const now = api.world.clock.now();
+  await makePartitions(api.world.db, now - 20 * DAY_MS);
+  await indexPastDays(api.world);
+  for (const past of [-1, -20]) {
+    const leaf = `message_${dayName(now + past * DAY_MS)}`;
+    const names = await indexesOf(leaf);
+    for (const suffix of ["by_status", "by_domain", "by_environment"])
+      assert.ok(names.includes(`${leaf}_${suffix}`), leaf);
+  }
+  const today = await indexesOf(`message_${dayName(now)}`);
+  assert.ok(!today.some((name) => name.endsWith("_by_status")), today.join(", "));
+  await indexPastDays(api.world);
+});
+
+test("an index that a process left half built is built again", async () => {
+  const leaf = `message_${dayName(api.world.clock.now() - DAY_MS)}`;
+  await indexPastDays(api.world);
+  await api.world.db.execute(`drop index "${leaf}_by_status"`);
+  const row = `insert into message (org_id, id, environment, domain_id, message_id, from_address, from_header, subject, status, size,
+      recipient_count, created_at)
+    select $1, uuid_floor(now() - interval '1 day'), 'live', $1, 'm', 'a@b.example', 'a@b.example', 's', 'delivered', 1, 1, now()`;
+  await api.world.db.execute(row, [api.org_id]);
+  // Two of the same make a unique index fail half way, as an end of the process does.
+  const other = await api.organization();
+  await api.world.db.execute(row, [other.org_id]);
+  await assert.rejects(
+    api.world.db.execute(`create unique index concurrently "${leaf}_by_status" on "${leaf}" (status)`),
+    /could not create unique index/,
+  );
+  assert.ok(!(await indexesOf(leaf)).includes(`${leaf}_by_status`));
+  await indexPastDays(api.world);
+  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status`));
+  await api.world.db.execute("delete from message where org_id = any($1)", [[api.org_id, other.org_id]]);
+});
