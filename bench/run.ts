@@ -10,6 +10,7 @@ import { benchImport } from "./import.ts";
 import { benchInbound } from "./inbound.ts";
 import { benchLatency } from "./latency.ts";
 import { benchListen } from "./listen.ts";
+import { benchLists } from "./lists.ts";
 import { benchMasked } from "./masked.ts";
 import { benchOutbound } from "./outbound.ts";
 import { benchSchedule } from "./schedule.ts";
@@ -42,6 +43,7 @@ const BENCHES = new Map<string, Bench>([
   ["schedule", { run: (rows) => benchSchedule(given(rows)), takesRows: true }],
   ["stats", { run: (rows) => benchStats(rows === undefined ? undefined : { events: rows }), takesRows: true }],
   ["suppressions", { run: (rows) => benchSuppressions(given(rows)), takesRows: true }],
+  ["lists", { run: (rows) => benchLists(given(rows)), takesRows: true }],
   ["import", { run: (rows) => benchImport(given(rows)), takesRows: true }],
   ["growth", { run: (rows) => benchGrowth(given(rows)), takesRows: true }],
 ]);
