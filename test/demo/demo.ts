@@ -1,7 +1,8 @@
 // npm run demo: the main job from end to end on this machine alone, in seconds. The embedded database, a real name
 // server, a real SMTP server as the recipient's MX and a real HTTPS webhook receiver, all on loopback. With --json the
-// last line is one JSON object. With --keep all of it stays up for requests of one's own (keep.ts).
-import { styleText } from "node:util";
+// last line is one JSON object. With --keep a shop lives a month in it first (month/month.ts; --days fewer), and all of it stays up
+// for requests of one's own (keep.ts).
+import { parseArgs, styleText } from "node:util";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import PostalMime from "postal-mime";
 import Stripe from "stripe";
@@ -14,9 +15,11 @@ import { receiveAt } from "../support/stories.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import type { WebhookSink } from "../support/webhook-sink.ts";
 import { keepUp } from "./keep.ts";
+import { liveMonth, setBack } from "./month/month.ts";
 
 const INVOICE = Buffer.from("%PDF-1.4\n% a very small invoice\n");
 const WAIT_MS = 10_000;
+const DAYS_MAX = 30;
 
 type Story = {
   id: string;
@@ -29,13 +32,20 @@ function say(mark: string, text: string): void {
   console.log(`${styleText("green", mark.padEnd(9))} ${text}`);
 }
 
+/** On a terminal in place, else a line for every tenth day. */
+function showDay(day: number): void {
+  const line = `${styleText("green", "month".padEnd(9))} of a shop: day ${day} of ${days}`;
+  if (process.stdout.isTTY) process.stdout.write(`\r${line}${day === days ? "\n" : ""}`);
+  else if (day % 10 === 0) console.log(line);
+}
+
 function detail(text: string): void {
   console.log(`          ${styleText("gray", text)}`);
 }
 
 async function tell(scene: Scene): Promise<Story> {
   const { dns, sink, receiver } = scene;
-  await addVerifiedDomain(scene, dns, "shop.example");
+  if (!isKept) await addVerifiedDomain(scene, dns, "shop.example");
   receiveAt(dns, "recipient.example");
   say("domain", "shop.example created, its records published in the name server, verified");
   const hook = await scene.ask("POST", "/v1/webhooks", {
@@ -119,18 +129,29 @@ async function showTimeline(scene: Scene, id: string): Promise<string> {
 
 const startedAt = performance.now();
 console.log("Postern demo: everything on loopback, the database included\n");
-const scene = await setScene({ embedded: true });
+const { values } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    keep: { type: "boolean", default: false },
+    days: { type: "string", default: "30" },
+  },
+});
+const { keep: isKept, json: isJson } = values;
+/** Of a shop, lived before with --keep. */
+const days = Math.max(1, Math.min(DAYS_MAX, Math.round(Number(values.days)) || DAYS_MAX));
+const scene = await setScene({ embedded: true, env: isKept ? { POSTERN_SIGNUP: "invite" } : {} });
 let postern: PosternProcess | null = null;
 try {
+  if (isKept) await setBack(scene, days);
   postern = await scene.start();
   say("started", `Postern with its embedded database on ${scene.base_url}`);
+  if (isKept) await liveMonth(scene, days, showDay);
   const { id, status, dkim, webhook } = await tell(scene);
   const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
   const ok = status === "delivered" && dkim === "pass" && webhook.signature === "valid";
   console.log(
     `\n${ok ? styleText("green", "All of it works") : styleText("red", "Something is wrong")}, ${seconds} s.`,
   );
-  const [isKept, isJson] = ["--keep", "--json"].map((option) => process.argv.includes(option)) as [boolean, boolean];
   if (!isKept) console.log("Next: npm run demo -- --keep, to send mail of your own; or npm start, then see README.md.");
   if (isJson) console.log(JSON.stringify({ ok, email: { id, status }, dkim, webhook, seconds }));
   process.exitCode = ok ? 0 : 1;

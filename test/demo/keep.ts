@@ -1,10 +1,12 @@
 // `npm run demo -- --keep`: when the story is over, everything stays up for a newcomer's own first requests: the
 // installation with its verified domain, the name server, the recipients' mail server and the webhook receiver. Ctrl-C ends all.
 import { styleText } from "node:util";
+import { PASSWORD } from "../../dashboard/test/persons.ts";
 import type { PosternProcess } from "../support/postern-process.ts";
 import type { Scene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { serveMailbox } from "./mailbox.ts";
+import { OWNER } from "./month/month.ts";
 
 /** Whose mail arrives here: nothing leaves this machine, whatever address is written to. */
 const RECIPIENTS = ["*.example", "*.test", "*.com", "*.net", "*.org", "*.eu", "*.de", "*.io"];
@@ -18,6 +20,7 @@ export async function keepUp(scene: Scene, postern: PosternProcess, isJson: bool
   const { base_url, live_key, test_key, submission_port, env } = scene;
   console.log(`\n${styleText("bold", "It stays up until Ctrl-C.")} Nothing leaves this machine.\n`);
   console.log(`  base URL    ${base_url}\n  live key    ${live_key}\n  test key    ${test_key}`);
+  console.log(`  dashboard   ${base_url}/ as ${OWNER.email}, password: ${PASSWORD} (a month of a shop is in it)`);
   console.log(`  domain      shop.example, verified and without warming limits`);
   console.log(`  submission  127.0.0.1:${submission_port}, user postern, password: a key`);
   console.log(
@@ -28,7 +31,17 @@ export async function keepUp(scene: Scene, postern: PosternProcess, isJson: bool
     `Send your first mail, to anybody@anywhere.example or another made-up address:\n\n${firstRequest(scene)}\n`,
   );
   if (isJson)
-    console.log(JSON.stringify({ base_url, live_key, test_key, mailbox: mailbox.url, domain: "shop.example" }));
+    console.log(
+      JSON.stringify({
+        base_url,
+        live_key,
+        test_key,
+        mailbox: mailbox.url,
+        domain: "shop.example",
+        person: OWNER.email,
+        password: PASSWORD,
+      }),
+    );
   try {
     await ended;
     console.log("\nEnding the demo.");
