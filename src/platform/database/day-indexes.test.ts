@@ -32,6 +32,8 @@ test("days that are over get their indexes, today and the days to come do not, a
     for (const suffix of ["by_status", "by_domain", "by_environment"])
       assert.ok(names.includes(`${leaf}_${suffix}`), leaf);
   }
+  const received = `inbound_email_${dayName(now - DAY_MS)}`;
+  assert.ok((await indexesOf(received)).includes(`${received}_by_status`));
   const today = await indexesOf(`message_${dayName(now)}`);
   assert.ok(!today.some((name) => name.endsWith("_by_status")), today.join(", "));
   await indexPastDays(api.world);

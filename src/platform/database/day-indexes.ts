@@ -1,4 +1,4 @@
-// Indexes that only days which are over have: lists of sent mail are filtered by them, and mail on its way never pays for them. An
+// Indexes that only days which are over have: lists of mail are filtered by them, and mail on its way never pays for them. An
 // index on a state would cost each change of it a new entry in every index of the row. Made beside those who read and write
 // (CONCURRENTLY), a leaf at a time. Row-level security lets nothing but plain columns that are compared whole be conditions of an
 // index: searches in texts read the rows themselves.
@@ -12,6 +12,7 @@ const INDEXES: DayIndex[] = [
   { table: "message", suffix: "by_status", columns: "(org_id, status, id)" },
   { table: "message", suffix: "by_domain", columns: "(org_id, domain_id, id)" },
   { table: "message", suffix: "by_environment", columns: "(org_id, environment, id)" },
+  { table: "inbound_email", suffix: "by_status", columns: "(org_id, status, id)" },
 ];
 /** Building one takes some 3 s a million rows; what takes longer than a statement may would be begun again every hour. */
 const ROWS_MAX = 5_000_000;
