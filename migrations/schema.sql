@@ -1041,6 +1041,8 @@ create table masked_destination (
   hard_bounces timestamp with time zone[] default '{}'::timestamp with time zone[] not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  pgp_sealed bytea,
+  pgp_hide_subject boolean default true not null,
   constraint masked_destination_pkey PRIMARY KEY (org_id, id),
   constraint masked_destination_address UNIQUE (org_id, environment, digest),
   constraint masked_destination_environment_check CHECK ((environment = ANY (ARRAY['live'::text, 'test'::text]))),

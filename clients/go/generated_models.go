@@ -3569,9 +3569,9 @@ type MaskedActivity struct {
 	// that was stopped, or mail in quarantine (see /v1/inbound-emails)
 	Outcome string `json:"outcome"`
 	// A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed,
-	// destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender,
-	// unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak;
-	// of a bounce, its kind and code
+	// destination_suspended, alias_disabled, contact_blocked, loop, own_destination, key_unusable (nothing can be
+	// encrypted for the mailbox), unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a
+	// reply that would have arrived without a file), leak; of a bounce, its kind and code
 	Reason *string `json:"reason"`
 	// Of a reply that is held because of a leak: the place that would have shown an address
 	Detail *string `json:"detail"`
@@ -3833,9 +3833,11 @@ type MaskedDestination struct {
 	// null: not asked yet, because a mailbox gets at most three confirmation mails a day; ask again by /resend
 	ConfirmationSentAt *string `json:"confirmation_sent_at"`
 	// RFC 3339, UTC
-	ConfirmedAt *string   `json:"confirmed_at"`
-	CreatedAt   Timestamp `json:"created_at"`
-	UpdatedAt   Timestamp `json:"updated_at"`
+	ConfirmedAt *string `json:"confirmed_at"`
+	// The OpenPGP key that forwards are encrypted with; null: they are not encrypted
+	PgpKey    *MaskedPgpKey `json:"pgp_key"`
+	CreatedAt Timestamp     `json:"created_at"`
+	UpdatedAt Timestamp     `json:"updated_at"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -3953,6 +3955,32 @@ func (r *MaskedPattern) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r MaskedPattern) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// MaskedPgpKey is a record of the API.
+type MaskedPgpKey struct {
+	// Empty when it cannot be read any more, because the service's master key was lost
+	Fingerprint string `json:"fingerprint"`
+	// When nothing can be encrypted for it any more; null: never
+	ExpiresAt *string `json:"expires_at"`
+	// Does the subject stand within the encrypted part alone?
+	HideSubject bool `json:"hide_subject"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *MaskedPgpKey) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *MaskedPgpKey) UnmarshalJSON(data []byte) error {
+	type plain MaskedPgpKey
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r MaskedPgpKey) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // MaskedSettings is a record of the API.
 type MaskedSettings struct {
@@ -4645,6 +4673,30 @@ func (r *SetDomainRelayRequest) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r SetDomainRelayRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// SetMaskedPgpKeyRequest is a record of the API.
+type SetMaskedPgpKeyRequest struct {
+	// One armoured public key that can encrypt, at most 64 KiB
+	PublicKey string `json:"public_key"`
+	// true, the default: the subject is encrypted, and outside stands `...`
+	HideSubject *bool `json:"hide_subject" postern:"optional"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *SetMaskedPgpKeyRequest) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *SetMaskedPgpKeyRequest) UnmarshalJSON(data []byte) error {
+	type plain SetMaskedPgpKeyRequest
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r SetMaskedPgpKeyRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // SimulateInboundEmailAnswer is a record of the API.
 type SimulateInboundEmailAnswer struct {

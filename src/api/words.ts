@@ -245,6 +245,7 @@ const SHARED: Record<string, string> = {
   in_reply_to: "The Message-ID that it answers",
   references: "The Message-IDs of its conversation, oldest first",
   symbols: "What spoke for or against spam",
+  pgp_key: "The OpenPGP key that forwards are encrypted with; null: they are not encrypted",
   suspended_reason: "Why it is suspended; null: it is not",
   on_disabled: "What happens to mail while it is switched off: drop or reject",
   masked_description: "For yourself; recipients do not see it",

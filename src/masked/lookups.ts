@@ -30,9 +30,11 @@ export function addressFinder({ db }: Pick<World, "db">) {
 
 export type FindContext = (orgId: string, aliasId: string) => Promise<AliasContext | undefined>;
 
+type Found = Awaited<ReturnType<typeof queries.findDestinationsByAlias>>[number];
+
 /** A finder of aliases with their destinations in order, deleted aliases too. */
 export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
-  const find = coalesceByOrg<{ alias: AliasRow; rows: queries.DestinationOfAlias[] }>({
+  const find = coalesceByOrg<{ alias: AliasRow; rows: Found[] }>({
     keys_max: AT_ONCE_MAX,
     lanes: LANES,
     load: async (asked) => {
@@ -49,10 +51,11 @@ export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
   return async (orgId, aliasId) => {
     const found = await find(orgId, aliasId);
     if (!found) return undefined;
-    const destinations = found.rows.map(({ id, status, sealed }) => ({
+    const destinations = found.rows.map(({ id, status, sealed, pgp_sealed, pgp_hide_subject }) => ({
       id,
       status,
       email: openText(world, orgId, sealed),
+      pgp: pgp_sealed && { sealed: pgp_sealed, hide_subject: pgp_hide_subject },
     }));
     return { alias: found.alias, destinations };
   };

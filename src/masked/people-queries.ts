@@ -13,7 +13,7 @@ import type {
 } from "./types.ts";
 
 const DESTINATION = `id, org_id, environment, digest, sealed, status, suspended_reason, confirmation_sent_at,
-  confirmations_sent, confirmed_at, created_at, updated_at`;
+  confirmations_sent, confirmed_at, pgp_sealed, pgp_hide_subject, created_at, updated_at`;
 
 export type NewDestination = Pick<
   DestinationRow,
@@ -129,6 +129,17 @@ export function confirmDestination(tx: Tx, orgId: string, id: string, at: Date) 
       where org_id = $1 and id = $2`,
     [orgId, id, at],
   );
+}
+
+export type PgpChange = { sealed: Buffer | null; hide_subject: boolean; at: Date };
+
+/** Puts a key in the place of the one that was; null: none. False when the destination is gone. */
+export async function setPgpKey(tx: Tx, orgId: string, id: string, change: PgpChange): Promise<boolean> {
+  const touched = await tx.execute(
+    `update masked_destination set pgp_sealed = $3, pgp_hide_subject = $4, updated_at = $5 where org_id = $1 and id = $2`,
+    [orgId, id, change.sealed, change.hide_subject, change.at],
+  );
+  return touched === 1;
 }
 
 export function deleteDestination(tx: Tx, orgId: string, id: string) {

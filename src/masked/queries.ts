@@ -150,12 +150,18 @@ export async function findAddressesOfPerson(
   return rows.map(({ email }) => email);
 }
 
-export type DestinationOfAlias = { alias_id: string; id: string; sealed: Buffer; status: DestinationStatus };
+export type DestinationOfAlias = {
+  alias_id: string;
+  id: string;
+  sealed: Buffer;
+  status: DestinationStatus;
+};
+type WithKey = { pgp_sealed: Buffer | null; pgp_hide_subject: boolean };
 
 /** The destinations of aliases of any organizations, in the order they were given. Index: masked_alias_destination_pkey. */
 export function findDestinationsByAlias(db: Query, keys: readonly Key[]) {
-  return db.query<DestinationOfAlias & { org_id: string }>(
-    `select ad.org_id, ad.alias_id, d.id, d.sealed, d.status
+  return db.query<DestinationOfAlias & WithKey & { org_id: string }>(
+    `select ad.org_id, ad.alias_id, d.id, d.sealed, d.status, d.pgp_sealed, d.pgp_hide_subject
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
        join masked_alias_destination ad on ad.org_id = k.org_id and ad.alias_id = k.id
        join masked_destination d on d.org_id = ad.org_id and d.id = ad.destination_id

@@ -21,6 +21,7 @@ import {
 import type { World } from "../platform/world.ts";
 import * as aliases from "./addresses/aliases.ts";
 import { mountPeople } from "./addresses/people-routes.ts";
+import { mountPgpKeys } from "./addresses/pgp-routes.ts";
 import { maskedDomain } from "./addresses/service-domain.ts";
 import { mountCheck } from "./check-routes.ts";
 import { mountFailed } from "./held/failed-routes.ts";
@@ -141,6 +142,7 @@ export function mountMasked(api: Api, world: World, ports: aliases.AliasPorts & 
   mountAlias(api, world, ports);
   mountPeople(api, world, ports);
   mountPatterns(api, world);
+  mountPgpKeys(api, world);
   mountMaskedSettings(api, world);
   mountCheck(api, world);
   mountFailed(api, world, ports);

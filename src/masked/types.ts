@@ -101,9 +101,14 @@ export type DestinationRow = {
   confirmation_sent_at: Date | null;
   confirmations_sent: number;
   confirmed_at: Date | null;
+  pgp_sealed: Buffer | null;
+  pgp_hide_subject: boolean;
   created_at: Date;
   updated_at: Date;
 };
+
+/** The OpenPGP key of a mailbox as it is shown; `fingerprint` is empty where it cannot be read any more. */
+export type PgpKeyRecord = { fingerprint: string; expires_at: Date | null; hide_subject: boolean };
 
 export type DestinationRecord = {
   id: string;
@@ -114,12 +119,14 @@ export type DestinationRecord = {
   aliases: number;
   confirmation_sent_at: Date | null;
   confirmed_at: Date | null;
+  pgp_key: PgpKeyRecord | null;
   created_at: Date;
   updated_at: Date;
 };
 
-/** A destination of one alias, opened. */
-export type Destination = { id: string; email: string; status: DestinationStatus };
+/** A destination of one alias, opened; `pgp`: what its forwards are encrypted with. */
+export type Destination = { id: string; email: string; status: DestinationStatus; pgp?: PgpOfMailbox | null };
+export type PgpOfMailbox = { sealed: Buffer; hide_subject: boolean };
 
 export type ContactRow = {
   id: string;

@@ -63,6 +63,7 @@ describe("the parse pool", () => {
             message_id: { id: "<a@b.example>", is_given: true },
             received_ms: 1,
             authentication: null,
+            pgp: null,
             loop_mark: "x",
           },
           unsubscribe_page: null,

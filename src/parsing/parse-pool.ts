@@ -72,7 +72,7 @@ export function createParsePool(options: ParsePoolOptions): ParsePool {
     async writeForwards(bytes, order) {
       const answer = await enqueue(state, { as: "forwards", order }, bytes);
       if (!("forwards" in answer)) return unexpected(answer);
-      const forwards = answer.forwards.forwards.map((one) => ({ ...one, mime: asBuffer(one.mime) }));
+      const forwards = answer.forwards.forwards.map((one) => ({ ...one, mime: one.mime && asBuffer(one.mime) }));
       return { ...answer.forwards, forwards };
     },
     stop: () => stop(state),

@@ -6,7 +6,7 @@ import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
 import { buildOpenedReply } from "../masked/rewrite/opened-reply.ts";
 import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
-import { type BuiltForwards, type ForwardsOrder, writeForwards } from "../masked/rewrite/write-forwards.ts";
+import { type BuiltForwards, type ForwardsOrder, writeSealedForwards } from "../masked/rewrite/write-forwards.ts";
 
 export type ParseTask =
   | { as: "mail" }
@@ -37,7 +37,7 @@ async function answer(task: ParseTask, given: Buffer, handed: Set<ArrayBuffer>):
     case "reply":
       return { reply: await buildOpenedReply(given, task.order) };
     case "forwards":
-      return { forwards: writeForwards(given, task.order) };
+      return { forwards: await writeSealedForwards(given, task.order) };
   }
 }
 

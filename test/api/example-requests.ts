@@ -1,5 +1,6 @@
 // The examples of requests, one for each operation that takes something: its body, by operationId. Ids of others stand as
 // `{domain_id}`, which is the path of what they name (resources.ts). Not here: how they are played (examples.ts).
+import { PGP_PUBLIC_KEY } from "../support/pgp-key.ts";
 
 export const REQUESTS: Record<string, unknown> = {
   createApiKey: { name: "Shop in production", environment: "test" },
@@ -47,6 +48,7 @@ export const REQUESTS: Record<string, unknown> = {
   updateMaskedAlias: { description: "For the newsletter", active: false },
   updateMaskedSettings: { replies_person_day: 100 },
   createMaskedDestination: { email: "anna@mailbox.example" },
+  setMaskedPgpKey: { public_key: PGP_PUBLIC_KEY, hide_subject: true },
   createMaskedPattern: { pattern: "*.anna@{domain}", aliases_day: 30 },
   createMaskedContact: { email: "shop@contact.example", name: "The shop" },
   updateMaskedContact: { blocked: true },

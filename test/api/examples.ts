@@ -3,6 +3,7 @@
 
 import { type TestApi, testApi } from "../support/api.ts";
 import { startDnsServer } from "../support/dns-server.ts";
+import { PGP_PUBLIC_KEY } from "../support/pgp-key.ts";
 import { startSmtpSink } from "../support/smtp-sink.ts";
 import { emailWithStatus, receiveAt } from "../support/stories.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
@@ -140,8 +141,14 @@ const PREPARED: Record<string, (owner: Owner) => Promise<Names>> = {
     await post(owner, "/v1/suppressions", { email: "x@recipient.example", note: "asked by phone" });
     return {};
   },
+  listMaskedDestinations: async (owner) => {
+    await makeNamed(owner, "/v1/masked/destinations/{id}/pgp-key");
+    return {};
+  },
   exportMaskedPerson: async (owner) => {
-    await post(owner, "/v1/masked/destinations", { email: "x@recipient.example" });
+    const { destination } = await post(owner, "/v1/masked/destinations", { email: "x@recipient.example" });
+    const body = { public_key: PGP_PUBLIC_KEY };
+    await owner.api.ask("PUT", `/v1/masked/destinations/${destination.id}/pgp-key`, body, { key: owner.key });
     return {};
   },
   getDmarcSummary: async (owner) => {

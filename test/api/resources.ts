@@ -4,6 +4,7 @@
 import { insertFailed } from "../../src/masked/held/failed-queries.ts";
 import type { TestApi } from "../support/api.ts";
 import type { DnsServer } from "../support/dns-server.ts";
+import { PGP_PUBLIC_KEY } from "../support/pgp-key.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 /** Path parameters; several ways of naming the same thing (id, slug, address) are several of these. */
@@ -137,6 +138,14 @@ async function makeMaskedDestination(owner: Owner): Promise<Names[]> {
   return [{ id: destination.id }];
 }
 
+async function makeMaskedPgpKey(owner: Owner): Promise<Names[]> {
+  const names = await makeMaskedDestination(owner);
+  const path = `/v1/masked/destinations/${names[0]?.id}/pgp-key`;
+  const answer = await owner.api.ask("PUT", path, { public_key: PGP_PUBLIC_KEY }, { key: owner.key });
+  if (answer.status >= 300) throw new Error(`no key: ${JSON.stringify(answer.body)}`);
+  return names;
+}
+
 async function makeMaskedPattern(owner: Owner): Promise<Names[]> {
   const [destination] = await makeMaskedDestination(owner);
   const { pattern } = await create(
@@ -262,6 +271,7 @@ export const RESOURCES: Record<string, Make> = {
   "/v1/masked/destinations/{id}": makeMaskedDestination,
   "/v1/masked/destinations/{id}/patterns/{pattern_id}": makeMaskedPattern,
   "/v1/masked/failed/{id}": makeMaskedFailed,
+  "/v1/masked/destinations/{id}/pgp-key": makeMaskedPgpKey,
   "/v1/domains/{id}/dmarc/reports/{reportId}": makeDmarcReport,
   "/v1/domains/{id}/relay": makeRelay,
   "/v1/ip-pools/{id}": makePool,
@@ -310,6 +320,7 @@ export const BODIES: Record<string, Body> = {
   "PATCH /v1/masked/aliases/{id}/contacts/{contact_id}": () => ({ blocked: true }),
   "POST /v1/masked/destinations": (owner) => ({ email: `${fresh(owner)}@mailbox.example` }),
   "POST /v1/masked/destinations/{id}/patterns": patternBody,
+  "PUT /v1/masked/destinations/{id}/pgp-key": () => ({ public_key: PGP_PUBLIC_KEY }),
   "POST /v1/dmarc/reports": dmarcReport,
   "PUT /v1/domains/{id}/relay": ({ mark }) => ({ host: `${mark}.relay.example` }),
   "POST /v1/ip-pools": (owner) => ({ name: fresh(owner).toLowerCase(), ips: [{ ip: freshAddress() }] }),

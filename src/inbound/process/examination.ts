@@ -1,7 +1,7 @@
 // What can be found out about a message, each once and only when somebody asks: verdicts on its sender, and its parts,
 // read in a bounded worker. In session and in processing it is the same examination, so nothing is done twice.
 import { authenticate } from "../../mail/auth/authenticate.ts";
-import { writeForwards } from "../../masked/rewrite/write-forwards.ts";
+import { isToEncrypt, writeForwards } from "../../masked/rewrite/write-forwards.ts";
 import type { ParsePool } from "../../parsing/parse-pool.ts";
 import { resolverFor } from "../../platform/dns/resolver.ts";
 import type { World } from "../../platform/world.ts";
@@ -87,7 +87,8 @@ export function createExamination(
     reply: async (order) => parser.buildReply(await bytes(), order),
     async forwards(order) {
       const message = await bytes();
-      return message.length <= HERE_OCTETS_MAX ? writeForwards(message, order) : parser.writeForwards(message, order);
+      const isHere = message.length <= HERE_OCTETS_MAX && !isToEncrypt(order);
+      return isHere ? writeForwards(message, order) : parser.writeForwards(message, order);
     },
     forget(from) {
       held = null;

@@ -87,6 +87,7 @@ export const SEALED_TEXTS: readonly SealedColumn[] = (
   [
     { table: "masked_contact", column: "sealed", key: ["org_id", "id"] },
     { table: "masked_destination", column: "sealed", key: ["org_id", "id"] },
+    { table: "masked_destination", column: "pgp_sealed", key: ["org_id", "id"] },
     { table: "masked_message_id", column: "counterpart", key: ["org_id", "alias_id", "digest"] },
   ] as const
 ).map((place) => ({ ...place, context: ({ org_id }) => textContext(org_id!) }));

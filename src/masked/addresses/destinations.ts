@@ -17,6 +17,7 @@ import type { ConfirmationWorld, MaskedPorts, Who } from "../types.ts";
 import { DESTINATION_BOUNCING, type DestinationRecord, type DestinationRow, type DestinationStatus } from "../types.ts";
 import { addressDigest, destinationDigest, sealText, tryOpenText, untagged } from "./addresses.ts";
 import { CONFIRMATIONS_DAY_MAX, consentMailsLeft, queueConfirmations } from "./confirmation.ts";
+import { showPgpKey } from "./pgp-keys.ts";
 
 /** A destination is asked at most this often; whoever removes and adds it again meets the limit of its day. */
 const CONFIRMATIONS_MAX = 10;
@@ -143,7 +144,7 @@ async function mustFind(tx: Tx, who: Who, id: string): Promise<queries.CountedDe
 }
 
 function show(world: Pick<World, "seal">, row: queries.CountedDestination): DestinationRecord {
-  return { ...row, email: tryOpenText(world, row.org_id, row.sealed) ?? "" };
+  return { ...row, email: tryOpenText(world, row.org_id, row.sealed) ?? "", pgp_key: showPgpKey(world, row) };
 }
 
 /** One page of the destinations, newest first, with the total. */

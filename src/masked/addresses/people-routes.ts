@@ -35,7 +35,19 @@ const EmailQuery = Type.Optional(Type.String({ maxLength: EMAIL_MAX, description
 
 const UNREADABLE = "Empty when it cannot be read any more, because the service's master key was lost";
 
-const Destination = Named(
+const PgpKey = Named(
+  "MaskedPgpKey",
+  Type.Object({
+    fingerprint: Type.String({ description: UNREADABLE }),
+    expires_at: Type.Unsafe<Date | string | null>({
+      ...Nullable(Time),
+      description: "When nothing can be encrypted for it any more; null: never",
+    }),
+    hide_subject: Type.Boolean({ description: "Does the subject stand within the encrypted part alone?" }),
+  }),
+);
+
+export const Destination = Named(
   "MaskedDestination",
   Type.Object({
     id: Id,
@@ -52,6 +64,7 @@ const Destination = Named(
         "null: not asked yet, because a mailbox gets at most three confirmation mails a day; ask again by /resend",
     }),
     confirmed_at: Nullable(Time),
+    pgp_key: Nullable(PgpKey),
     created_at: Time,
     updated_at: Time,
   }),
@@ -97,7 +110,7 @@ const Entry = Named(
     reason: Type.Unsafe<string | null>({
       ...Nullable(Type.String()),
       description:
-        "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of a bounce, its kind and code",
+        "A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, key_unusable (nothing can be encrypted for the mailbox), unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of a bounce, its kind and code",
     }),
     detail: Type.Unsafe<string | null>({
       ...Nullable(Type.String()),

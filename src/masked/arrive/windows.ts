@@ -24,6 +24,7 @@ const WINDOWS = {
   refusal_hour: { span_ms: HOUR_MS, max: 60 },
   linked_contact_day: { span_ms: 24 * HOUR_MS, max: 200 },
   quarantine_notice_day: { span_ms: 24 * HOUR_MS, max: 5 },
+  key_notice_day: { span_ms: 24 * HOUR_MS, max: 1 },
   ...settable("pattern_alias"),
   pattern_client_hour: { span_ms: HOUR_MS, max: 10 },
   pattern_refused_hour: { span_ms: HOUR_MS, max: 0 },

@@ -6,6 +6,7 @@ import type { Tx } from "../../platform/database/db.ts";
 import { NotNow } from "../../platform/not-now.ts";
 import { addressDigest, contactDigest, openContact, untagged } from "../addresses/addresses.ts";
 import { ensureContacts } from "../addresses/contacts.ts";
+import { encryptingFor } from "../addresses/pgp-keys.ts";
 import { isOwnMail, isProvenOwn, unreachableReason } from "../arrive/arrival.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "../arrive/correspondents.ts";
 import { readParts } from "../arrive/parts.ts";
@@ -25,7 +26,7 @@ import { isSameMailbox } from "../rewrite/spellings.ts";
 import type { Token } from "../rewrite/tokens.ts";
 import type { ForwardOrder, GivenId } from "../rewrite/write-forwards.ts";
 import { maskedSettings } from "../settings.ts";
-import { isSuspicious, type Suspicious, tellQuarantined, warnOwner } from "../settle/reports.ts";
+import { isSuspicious, type Suspicious, tellKeyUnusable, tellQuarantined, warnOwner } from "../settle/reports.ts";
 import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
 import * as carry from "./carry.ts";
 import { isLoop, loopMark } from "./loops.ts";
@@ -111,8 +112,8 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (!isProven && (await isToMark(world, alias.org_id, verdicts, asked))) people.from = unproven(people.from);
     const authentication = isProven ? null : (verdicts.header ?? null);
     const building = { bytes, parsed, mail, people, mailboxes, hidden, isOwn: isProven, authentication };
-    const going = { alias, context, building, ready, about, finders };
-    return (await forwardAll(world, ports, going)) ?? hold("too_complex");
+    const went = await forwardAll(world, ports, { alias, context, building, ready, about, finders });
+    return "held" in went ? hold(went.held, went.held, went.notices) : went;
   };
 }
 
@@ -175,12 +176,19 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
   const ids = writableIds(world, alias, mail, parsed);
   const threads = await threadsOf(world, alias, ids);
   const written = await writeAll(world, going, { threads, own_ids: ids });
-  if (written === null) return null;
+  if (written === null) return { held: "too_complex", notices: [] };
   const { built, sent, why } = written;
+  const unsealed = ready.filter((_, at) => built[at]?.mime === null);
+  const informed = await tellUnsealed(world, ports, going, unsealed);
+  if (unsealed.length === ready.length) return { held: "key_unusable", notices: informed };
   for (const [at, destination] of ready.entries()) {
-    const raw = await queued(world, ports, going, { ...(built[at] as Built), recipient: destination.email });
+    const one = built[at];
+    if (!one || one.mime === null) continue;
+    const raw = await queued(world, ports, going, { ...one, mime: one.mime, recipient: destination.email });
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
   }
+  const gone = leaving.map(({ raw, trace }) => ({ id: raw.id, destination_id: trace.destination_id ?? null }));
+  leaving.push(...informed);
   const warnings = (await isToWarn(world, alias.org_id, contact_id, why)) ? ready : [];
   for (const [at, { email: to }] of warnings.entries()) {
     const shown = people.from.name ?? people.from.email;
@@ -188,15 +196,18 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
     leaving.push({ raw: await warnOwner(world, ports, alias, warned), trace: { kind: "notice" } });
   }
   const { message_id } = parsed;
-  const entries = ready.map(({ id }, at) => ({
+  const entry = {
     ...about,
-    id: leaving[at]?.raw.id as string,
     type: "forward" as const,
-    outcome: "sent" as const,
     contact_id,
-    destination_id: id,
     message_id: message_id?.includes(people.email) ? null : message_id,
-  }));
+  };
+  const entries = [
+    ...gone.map((one) => ({ ...entry, ...one, outcome: "sent" as const })),
+    ...unsealed.map(({ id }) => ({
+      ...{ ...entry, destination_id: id, outcome: "failed" as const, reason: "key_unusable" },
+    })),
+  ];
   return carry.conclude(
     world,
     { alias, mail },
@@ -220,6 +231,24 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
   );
 }
 
+/** Tells mailboxes that nothing can be encrypted for their key, each once a day; `going` is held, or went to the others. */
+async function tellUnsealed(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  { alias, building: { mail, people }, ready, finders: { isWithin } }: Going,
+  unsealed: readonly Destination[],
+): Promise<carry.Leaving[]> {
+  const link = unsealed.length === ready.length ? releaseLink(world, mail) : null;
+  const about = { environment: mail.environment, about_id: null, shown: people.from.name ?? people.from.email, link };
+  const leaving: carry.Leaving[] = [];
+  for (const { id, email: to } of unsealed) {
+    if (!(await isWithin({ org_id: alias.org_id, id }, "key_notice_day"))) continue;
+    const raw = await tellKeyUnusable(world, ports, alias, { to, ...about });
+    leaving.push({ raw, trace: { kind: "notice" } });
+  }
+  return leaving;
+}
+
 const WARN_EVERY_MS = 30 * 86_400_000;
 
 /** One warning a month for each contact; a time of the future is one of a clock that was wrong. */
@@ -235,7 +264,7 @@ async function isToWarn(
 }
 
 type Written = { threads: Ids; own_ids: Ids };
-type Built = { mime: Buffer; message_id: string };
+type Built = { mime: Buffer | null; message_id: string };
 
 type Output = { built: Built[]; sent: ReturnType<typeof sentRows>; why: Suspicious };
 
@@ -402,6 +431,7 @@ function orderFor(
     message_id: idsOf([threads.message_id], [own_ids.message_id])[0] as GivenId,
     received_ms: mail.received_at.getTime(),
     loop_mark: loopMark(world, alias),
+    pgp: encryptingFor(world, alias.org_id, destination.pgp),
     authentication,
     unsubscribe_page: mailto === null ? null : unsubscribePage(world, alias, author, mailto),
     unsubscribe_own: isOwn ? [] : stopLinks(world, alias, author.id),
@@ -416,7 +446,7 @@ async function queued(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
   { alias, building: { mail, people } }: Going,
-  built: Built & { recipient: string },
+  built: Built & { mime: Buffer; recipient: string },
 ) {
   const outgoing = { id: world.random.uuid(), from: people.from.email, ...built };
   return carry.toRaw(world, ports, { alias, environment: mail.environment }, outgoing);

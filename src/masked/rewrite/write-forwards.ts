@@ -1,4 +1,5 @@
 // The forwards of a mail to each mailbox of an alias, from an order that can be handed to a worker: it holds no functions.
+import { type Encrypting, encryptMail } from "../../mail/pgp/encrypt-mail.ts";
 import { buildForward, type ForwardParts } from "./forward.ts";
 import { noticingAddresses } from "./named-addresses.ts";
 import { type ContentHider, createHider } from "./sent-content.ts";
@@ -13,6 +14,8 @@ export type ForwardOrder = Omit<ForwardParts, "in_reply_to" | "references" | "me
   references: readonly GivenId[];
   /** With angle brackets. */
   message_id: GivenId;
+  /** What it is encrypted with; null: it leaves as it is written. */
+  pgp: Encrypting | null;
 };
 
 /** `tokens`: the mailboxes that are hidden in what the contact wrote; null where the author is the owner. */
@@ -27,13 +30,13 @@ export type ForwardsOrder = {
 };
 
 /**
- * `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `linked` of whom
+ * `mime` is null where nothing can be encrypted for the mailbox; `message_id` is without angle brackets; `digests` are those of what must come back as the contact sent it; `linked` of whom
  * links name, `lines` of what may be broken.
  * `addresses`: how many different ones the texts name, 0 where the author is the owner; `named`: all that they may name.
  */
 export type BuiltForwards = {
   kind: "built";
-  forwards: { mime: Buffer; message_id: string }[];
+  forwards: { mime: Buffer | null; message_id: string }[];
   digests: string[];
   linked: string[];
   lines: string[];
@@ -41,7 +44,22 @@ export type BuiltForwards = {
   named: string[];
 };
 
-/** Writes them, in the order of the order. Never throws for what the message holds. */
+/** Writes them, in the order of the order, and encrypts those for mailboxes with a key. Never throws for what the message holds. */
+export async function writeSealedForwards(bytes: Buffer, order: ForwardsOrder): Promise<BuiltForwards> {
+  const built = writeForwards(bytes, order);
+  for (const [at, forward] of built.forwards.entries()) {
+    const pgp = order.forwards[at]?.pgp;
+    if (pgp && forward.mime) forward.mime = await encryptMail(forward.mime, pgp);
+  }
+  return built;
+}
+
+/** Does a mailbox of the order have a key? */
+export function isToEncrypt({ forwards }: ForwardsOrder): boolean {
+  return forwards.some(({ pgp }) => pgp !== null);
+}
+
+/** Writes them without encrypting any. */
 export function writeForwards(
   bytes: Buffer,
   { tokens, linked, key, cut_pixels, forwards }: ForwardsOrder,

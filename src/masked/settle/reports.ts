@@ -117,6 +117,27 @@ export async function tellQuarantined(
   return toOwner(world, ports, alias, { ...mail, subject, paragraphs, failure: null });
 }
 
+/** `link`: lets the mail through once there is a key that works; null where the other mailboxes of the alias got it. */
+type Unsealed = Omit<Kept, "link"> & { link: string | null };
+
+/** Tells a mailbox that mail was not forwarded to it, because nothing can be encrypted for its key. */
+export async function tellKeyUnusable(
+  world: carry.CarryWorld,
+  ports: carry.CarryPorts,
+  alias: AliasRow,
+  { shown, link, ...mail }: Unsealed,
+): Promise<RawMessage> {
+  const paragraphs = [
+    `A mail from ${shown} to ${addressOf(alias)} was not forwarded to this mailbox, because nothing can be encrypted for its OpenPGP key any more: it is expired, revoked or cannot be read. Nothing is sent unencrypted in its place.`,
+    link === null
+      ? "The other mailboxes of the alias got the mail."
+      : `The mail is kept in the list of received mail, with the status quarantined. Once the mailbox has a key that works, or none, this link forwards the mail, once and within 24 hours:\n${link}`,
+    "Further mail is treated in the same way until then. There is one such notice a day.",
+  ];
+  const subject = "A mail to your alias was not forwarded: it could not be encrypted";
+  return toOwner(world, ports, alias, { ...mail, subject, paragraphs, failure: null });
+}
+
 type Warned = { to: string; environment: Environment; about_id: string | null; shown: string; why: Suspicious };
 
 /** `addresses`: how many different ones it holds. */

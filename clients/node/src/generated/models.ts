@@ -1831,9 +1831,9 @@ export type MaskedActivity = {
   outcome: "sent" | "deferred" | "failed" | "dropped" | "held" | (string & {});
   /**
    * A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed,
-   * destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender,
-   * unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file),
-   * leak; of a bounce, its kind and code
+   * destination_suspended, alias_disabled, contact_blocked, loop, own_destination, key_unusable (nothing can be
+   * encrypted for the mailbox), unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a
+   * reply that would have arrived without a file), leak; of a bounce, its kind and code
    */
   reason: string | null;
   /** Of a reply that is held because of a leak: the place that would have shown an address */
@@ -1999,6 +1999,8 @@ export type MaskedDestination = {
   confirmation_sent_at: string | null;
   /** RFC 3339, UTC */
   confirmed_at: string | null;
+  /** The OpenPGP key that forwards are encrypted with; null: they are not encrypted */
+  pgp_key: MaskedPgpKey | null;
   created_at: Timestamp;
   updated_at: Timestamp;
 };
@@ -2050,6 +2052,15 @@ export type MaskedPattern = {
   /** How many aliases it made, without deleted ones */
   aliases: number;
   created_at: Timestamp;
+};
+
+export type MaskedPgpKey = {
+  /** Empty when it cannot be read any more, because the service's master key was lost */
+  fingerprint: string;
+  /** When nothing can be encrypted for it any more; null: never */
+  expires_at: string | null;
+  /** Does the subject stand within the encrypted part alone? */
+  hide_subject: boolean;
 };
 
 export type MaskedSettings = {
@@ -2365,6 +2376,13 @@ export type SetDomainRelayRequest = {
    * reached from the sending machine
    */
   mode?: RelayMode;
+};
+
+export type SetMaskedPgpKeyRequest = {
+  /** One armoured public key that can encrypt, at most 64 KiB */
+  public_key: string;
+  /** true, the default: the subject is encrypted, and outside stands `...` */
+  hide_subject?: boolean;
 };
 
 export type SimulateInboundEmailAnswer = {

@@ -82,6 +82,7 @@ import type {
   SendMaskedFailedAnswer,
   SendRequest,
   SetDomainRelayRequest,
+  SetMaskedPgpKeyRequest,
   SimulateInboundEmailAnswer,
   SimulateInboundEmailRequest,
   StartWarmingRequest,
@@ -975,11 +976,18 @@ export type Resources = {
        * the mailbox.
        */
       listPatterns(id: string, query?: ListMaskedPatternsQuery, options?: RequestOptions): PagePromise<MaskedPattern>;
+      /** Forward to a mailbox without encryption again. 404 when it has no key. */
+      removePgpKey(id: string, options?: RequestOptions): Promise<MaskedDestination>;
       /**
        * Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at most.
        * 409 for a mailbox that has confirmed already; 429 when it was asked too often.
        */
       resend(id: string, options?: RequestOptions): Promise<MaskedDestination>;
+      /**
+       * Encrypt what is forwarded to a mailbox with an OpenPGP key. PGP/MIME from now on, in the place of any
+       * key before. While nothing can be encrypted for the key, mail is held and the mailbox informed.
+       */
+      setPgpKey(id: string, input: SetMaskedPgpKeyRequest, options?: RequestOptions): Promise<MaskedDestination>;
     };
     failed: {
       /** Delete mail that failed. It cannot be sent again. */
@@ -1420,8 +1428,12 @@ export function bindResources(transport: Transport): Resources {
           listPages((page) => transport.request({ method: "GET", path: "/v1/masked/destinations", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "destinations", cursor: true }, query),
         listPatterns: (id, query, options) =>
           listPages((page) => transport.request({ method: "GET", path: `/v1/masked/destinations/${segment(id)}/patterns`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "patterns", cursor: true }, query),
+        removePgpKey: (id, options) =>
+          inside(transport.request({ method: "DELETE", path: `/v1/masked/destinations/${segment(id)}/pgp-key`, answer: "json", idempotent: false }, options), "destination"),
         resend: (id, options) =>
           inside(transport.request({ method: "POST", path: `/v1/masked/destinations/${segment(id)}/resend`, answer: "json", idempotent: false }, options), "destination"),
+        setPgpKey: (id, input, options) =>
+          inside(transport.request({ method: "PUT", path: `/v1/masked/destinations/${segment(id)}/pgp-key`, body: { json: input }, answer: "json", idempotent: false }, options), "destination"),
       },
       failed: {
         delete: (id, options) =>

@@ -142,6 +142,18 @@ final class MaskedDestinations
     }
 
     /**
+     * Forward to a mailbox without encryption again. 404 when it has no key.
+     *
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function removePgpKey(string $id, array $options = []): Record
+    {
+        $answer = $this->transport->request('DELETE', '/v1/masked/destinations/' . Transport::segment($id) . '/pgp-key', [], $options);
+
+        return $answer->inside('destination');
+    }
+
+    /**
      * Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at
      * most. 409 for a mailbox that has confirmed already; 429 when it was asked too often.
      *
@@ -150,6 +162,25 @@ final class MaskedDestinations
     public function resend(string $id, array $options = []): Record
     {
         $answer = $this->transport->request('POST', '/v1/masked/destinations/' . Transport::segment($id) . '/resend', [], $options);
+
+        return $answer->inside('destination');
+    }
+
+    /**
+     * Encrypt what is forwarded to a mailbox with an OpenPGP key. PGP/MIME from now on, in the place of
+     * any key before. While nothing can be encrypted for the key, mail is held and the mailbox informed.
+     *
+     * @param array{
+     *     // One armoured public key that can encrypt, at most 64 KiB
+     *     public_key: string,
+     *     // true, the default: the subject is encrypted, and outside stands `...`
+     *     hide_subject?: bool,
+     * } $input
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function setPgpKey(string $id, array $input, array $options = []): Record
+    {
+        $answer = $this->transport->request('PUT', '/v1/masked/destinations/' . Transport::segment($id) . '/pgp-key', ['json' => $input], $options);
 
         return $answer->inside('destination');
     }

@@ -2468,9 +2468,10 @@ _MaskedActivityRequired = TypedDict("_MaskedActivityRequired", {
     # away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
     "outcome": "Union[Literal['sent', 'deferred', 'failed', 'dropped', 'held'], str]",
     # A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed,
-    # destination_suspended, alias_disabled, contact_blocked, loop, own_destination,
-    # unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would
-    # have arrived without a file), leak; of a bounce, its kind and code
+    # destination_suspended, alias_disabled, contact_blocked, loop, own_destination, key_unusable
+    # (nothing can be encrypted for the mailbox), unauthorised_sender, unproven_sender,
+    # reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of
+    # a bounce, its kind and code
     "reason": "Optional[str]",
     # Of a reply that is held because of a leak: the place that would have shown an address
     "detail": "Optional[str]",
@@ -2675,6 +2676,8 @@ _MaskedDestinationRequired = TypedDict("_MaskedDestinationRequired", {
     "confirmation_sent_at": "Optional[str]",
     # RFC 3339, UTC
     "confirmed_at": "Optional[str]",
+    # The OpenPGP key that forwards are encrypted with; null: they are not encrypted
+    "pgp_key": "Optional[MaskedPgpKey]",
     "created_at": "Timestamp",
     "updated_at": "Timestamp",
 })
@@ -2754,6 +2757,22 @@ _MaskedPatternOptional = TypedDict("_MaskedPatternOptional", {
 
 
 class MaskedPattern(_MaskedPatternRequired, _MaskedPatternOptional):
+    """A record."""
+
+
+_MaskedPgpKeyRequired = TypedDict("_MaskedPgpKeyRequired", {
+    # Empty when it cannot be read any more, because the service's master key was lost
+    "fingerprint": "str",
+    # When nothing can be encrypted for it any more; null: never
+    "expires_at": "Optional[str]",
+    # Does the subject stand within the encrypted part alone?
+    "hide_subject": "bool",
+})
+_MaskedPgpKeyOptional = TypedDict("_MaskedPgpKeyOptional", {
+}, total=False)
+
+
+class MaskedPgpKey(_MaskedPgpKeyRequired, _MaskedPgpKeyOptional):
     """A record."""
 
 
@@ -3216,6 +3235,20 @@ _SetDomainRelayRequestOptional = TypedDict("_SetDomainRelayRequestOptional", {
 
 
 class SetDomainRelayRequest(_SetDomainRelayRequestRequired, _SetDomainRelayRequestOptional):
+    """A record."""
+
+
+_SetMaskedPgpKeyRequestRequired = TypedDict("_SetMaskedPgpKeyRequestRequired", {
+    # One armoured public key that can encrypt, at most 64 KiB
+    "public_key": "str",
+})
+_SetMaskedPgpKeyRequestOptional = TypedDict("_SetMaskedPgpKeyRequestOptional", {
+    # true, the default: the subject is encrypted, and outside stands `...`
+    "hide_subject": "bool",
+}, total=False)
+
+
+class SetMaskedPgpKeyRequest(_SetMaskedPgpKeyRequestRequired, _SetMaskedPgpKeyRequestOptional):
     """A record."""
 
 

@@ -678,11 +678,23 @@ class MaskedDestinations:
             {"limit": limit, "offset": offset, "after": after},
         )
 
+    def remove_pgp_key(self, id: str, *, options: Optional[RequestOptions] = None) -> m.MaskedDestination:
+        """Forward to a mailbox without encryption again. 404 when it has no key."""
+        answer: m.MaskedDestination = inside(self._transport.request(Call("DELETE", f"/v1/masked/destinations/{segment(id)}/pgp-key"), options), "destination")
+        return answer
+
     def resend(self, id: str, *, options: Optional[RequestOptions] = None) -> m.MaskedDestination:
         """Mail the confirmation link again: once a minute, ten times, and three times a day to a
         mailbox at most. 409 for a mailbox that has confirmed already; 429 when it was asked too
         often."""
         answer: m.MaskedDestination = inside(self._transport.request(Call("POST", f"/v1/masked/destinations/{segment(id)}/resend"), options), "destination")
+        return answer
+
+    def set_pgp_key(self, id: str, input: m.SetMaskedPgpKeyRequest, *, options: Optional[RequestOptions] = None) -> m.MaskedDestination:
+        """Encrypt what is forwarded to a mailbox with an OpenPGP key. PGP/MIME from now on, in the
+        place of any key before. While nothing can be encrypted for the key, mail is held and the
+        mailbox informed."""
+        answer: m.MaskedDestination = inside(self._transport.request(Call("PUT", f"/v1/masked/destinations/{segment(id)}/pgp-key", json=input, has_json=True), options), "destination")
         return answer
 
 

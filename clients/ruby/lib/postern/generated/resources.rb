@@ -1173,12 +1173,33 @@ module Postern
         end
       end
 
+      # Forward to a mailbox without encryption again. 404 when it has no key.
+      # @param id [String]
+      # @return [Record]
+      def remove_pgp_key(id, options: {})
+        answer = @transport.request("DELETE", "/v1/masked/destinations/#{Transport.segment(id)}/pgp-key", options: options)
+        answer["destination"].tap { |record| record.response = answer.response }
+      end
+
       # Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at
       # most. 409 for a mailbox that has confirmed already; 429 when it was asked too often.
       # @param id [String]
       # @return [Record]
       def resend(id, options: {})
         answer = @transport.request("POST", "/v1/masked/destinations/#{Transport.segment(id)}/resend", options: options)
+        answer["destination"].tap { |record| record.response = answer.response }
+      end
+
+      # Encrypt what is forwarded to a mailbox with an OpenPGP key. PGP/MIME from now on, in the place of
+      # any key before. While nothing can be encrypted for the key, mail is held and the mailbox informed.
+      # @param id [String]
+      # @option input [String] :public_key (required) One armoured public key that can encrypt, at most 64
+      #   KiB
+      # @option input [Boolean] :hide_subject true, the default: the subject is encrypted, and outside
+      #   stands `...`
+      # @return [Record]
+      def set_pgp_key(id, input = nil, options: {}, **fields)
+        answer = @transport.request("PUT", "/v1/masked/destinations/#{Transport.segment(id)}/pgp-key", json: input || fields, options: options)
         answer["destination"].tap { |record| record.response = answer.response }
       end
     end
