@@ -1704,6 +1704,7 @@ create table template_version (
   variables jsonb not null,
   declared jsonb,
   created_at timestamp with time zone not null,
+  created_by text,
   constraint template_version_pkey PRIMARY KEY (org_id, template_id, version),
   constraint template_version_org_id_template_id_fkey FOREIGN KEY (org_id, template_id) REFERENCES template(org_id, id) ON DELETE CASCADE
 );

@@ -3559,6 +3559,32 @@ func (r *ListEmailEventsAnswer) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r ListEmailEventsAnswer) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// ListedTemplateVersion is a record of the API.
+type ListedTemplateVersion struct {
+	Version int64 `json:"version"`
+	// The Subject field
+	Subject   string    `json:"subject"`
+	CreatedAt Timestamp `json:"created_at"`
+	// The API key's name or the person's address; null where it was not noted
+	CreatedBy *string `json:"created_by"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *ListedTemplateVersion) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *ListedTemplateVersion) UnmarshalJSON(data []byte) error {
+	type plain ListedTemplateVersion
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r ListedTemplateVersion) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // MaskedActivity is a record of the API.
 type MaskedActivity struct {
 	ID RecordId `json:"id"`
@@ -5440,6 +5466,40 @@ func (r TemplateVariableRequestInput) MarshalJSON() ([]byte, error) { return mar
 
 // TemplateVariables: Values of a template's variables, by name
 type TemplateVariables = map[string]any
+
+// TemplateVersion is a record of the API.
+type TemplateVersion struct {
+	Version int64 `json:"version"`
+	// The Subject field
+	Subject   string    `json:"subject"`
+	CreatedAt Timestamp `json:"created_at"`
+	// The API key's name or the person's address; null where it was not noted
+	CreatedBy *string `json:"created_by"`
+	// The HTML body
+	HTMLBody *string `json:"html_body"`
+	// The plain text body
+	TextBody *string `json:"text_body"`
+	// Values of the template's variables
+	Variables []TemplateVariable `json:"variables"`
+	// The names that its author declared; null: all were found in the sources
+	Declared []string `json:"declared"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *TemplateVersion) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *TemplateVersion) UnmarshalJSON(data []byte) error {
+	type plain TemplateVersion
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r TemplateVersion) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // TemplateWarning is a record of the API.
 type TemplateWarning struct {

@@ -454,6 +454,16 @@ type ListTemplatesQuery struct {
 	Active *bool `query:"active"`
 }
 
+// ListTemplateVersionsQuery is what listTemplateVersions may be asked for.
+type ListTemplateVersionsQuery struct {
+	// How many rows at most: 1 to 100
+	Limit *int64 `query:"limit"`
+	// How many rows to skip
+	Offset *int64 `query:"offset"`
+	// Only versions before this one
+	Before *int64 `query:"before"`
+}
+
 // ListWarmingHistoryQuery is what listWarmingHistory may be asked for.
 type ListWarmingHistoryQuery struct {
 	// How many rows at most: 1 to 100
@@ -1842,11 +1852,30 @@ func (r *TemplatesResource) Get(ctx context.Context, id string, options ...Reque
 	return &answer.Inside, nil
 }
 
+// GetVersion: Get one version of a template with its sources. updateTemplate with its sources, and those of its
+// variables that were declared, makes it the current one again.
+func (r *TemplatesResource) GetVersion(ctx context.Context, id string, version string, options ...RequestOption) (*TemplateVersion, error) {
+	var answer struct {
+		Inside TemplateVersion `json:"version"`
+	}
+	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/templates/" + segment(id) + "/versions/" + segment(version)}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Inside, nil
+}
+
 // List: List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
 // Those behind have null for both `html_body` and `text_body`, which no template has by itself: get them one by
 // one.
 func (r *TemplatesResource) List(ctx context.Context, query ListTemplatesQuery, options ...RequestOption) (*Page[Template], error) {
 	return listPage[Template](ctx, r.transport, call{method: "GET", path: "/v1/templates", query: query}, listing{"templates", true}, options)
+}
+
+// ListVersions: List a template's versions, newest first. Each with its subject, and when and by whom it was
+// made.
+func (r *TemplatesResource) ListVersions(ctx context.Context, id string, query ListTemplateVersionsQuery, options ...RequestOption) (*Page[ListedTemplateVersion], error) {
+	return listPage[ListedTemplateVersion](ctx, r.transport, call{method: "GET", path: "/v1/templates/" + segment(id) + "/versions", query: query}, listing{"versions", false}, options)
 }
 
 // Preview: Render a template without sending it. Shows what a recipient would get, and which variables are

@@ -29,3 +29,29 @@ export function templatePreview(id: string, body: Schemas["PreviewTemplateReques
     gcTime: 0,
   });
 }
+
+export function templateVersions(id: string, before?: number) {
+  return queryOptions({
+    queryKey: ["templates", "one", id, "versions", before ?? null],
+    queryFn: ({ signal }) =>
+      take(
+        v1.GET("/v1/templates/{id}/versions", {
+          params: { path: { id }, query: { ...(before === undefined ? {} : { before }), limit: PAGE_ROWS } },
+          signal,
+        }),
+      ),
+    placeholderData: (last) => last,
+  });
+}
+
+/** A version is never changed. */
+export function templateVersion(id: string, version: number) {
+  return queryOptions({
+    queryKey: ["templates", "version", id, version],
+    queryFn: ({ signal }) =>
+      take(
+        v1.GET("/v1/templates/{id}/versions/{version}", { params: { path: { id, version: String(version) } }, signal }),
+      ),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}

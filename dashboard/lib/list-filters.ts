@@ -86,3 +86,14 @@ export type TemplateView = { part?: (typeof PARTS)[number]; view?: (typeof VIEWS
 export function readTemplateView(search: Search): TemplateView {
   return dense({ part: oneOf(search, "part", PARTS), view: oneOf(search, "view", VIEWS) });
 }
+
+/** Which two versions of a template are compared, and behind which the list begins. */
+export type VersionsView = { version?: number; with?: number; before?: number };
+
+export function readVersionsView(search: Search): VersionsView {
+  const number = (name: string) => {
+    const value = Number(search[name]);
+    return Number.isSafeInteger(value) && value > 0 ? value : undefined;
+  };
+  return dense({ version: number("version"), with: number("with"), before: number("before") });
+}

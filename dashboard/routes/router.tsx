@@ -12,6 +12,7 @@ import {
   readSuppressionFilters,
   readTemplateFilters,
   readTemplateView,
+  readVersionsView,
 } from "../lib/list-filters.ts";
 import { readDestinationFilters, readMaskedAliasView, readMaskedFilters } from "../lib/masked-filters.ts";
 import { readQueueFilters } from "../lib/operator-filters.ts";
@@ -96,6 +97,12 @@ const templates = createRoute({
   path: "/templates",
   validateSearch: readTemplateFilters,
   component: lazyRouteComponent(() => import("./templates/templates.tsx"), "Templates"),
+});
+const templateVersions = createRoute({
+  getParentRoute: () => root,
+  path: "/templates/$id/versions",
+  validateSearch: readVersionsView,
+  component: lazyRouteComponent(() => import("./templates/versions.tsx"), "Versions"),
 });
 const template = createRoute({
   getParentRoute: () => root,
@@ -274,7 +281,7 @@ export const router = createRouter({
     ...[signIn, signUp, welcome, invitation, join, reset],
     ...inboundPages,
     ...operator,
-    ...[templates, template],
+    ...[templates, template, templateVersions],
     ...masked,
     ...domainPages,
     ...lists,

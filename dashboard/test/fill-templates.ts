@@ -34,6 +34,11 @@ export async function fillTemplates(scene: Scene): Promise<TemplateRecords> {
     text_body: "Hello {{name}}",
   });
   await make({ ...{ name: "Password reset", slug: "reset" }, subject: "A new password", text_body: "Open {{link}}" });
-  const order = await make({ name: "Order confirmation", subject: "Your order {{order}}", html_body: ORDER });
+  const first = ORDER.replace("Thank you, {{customer.name}}!", "Thank you!").replace(
+    /\s+{{#if coupon}}[^]+{{\/if}}/,
+    "",
+  );
+  const order = await make({ name: "Order confirmation", subject: "Your order", html_body: first });
+  await scene.ask("PUT", `/v1/templates/${order}`, { subject: "Your order {{order}}", html_body: ORDER });
   return { order };
 }

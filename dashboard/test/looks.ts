@@ -66,6 +66,12 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "template", path: `/templates/${templates.order}`, ready: "Links cannot be followed" },
     { name: "template-phone", path: `/templates/${templates.order}?view=phone`, ready: "Links cannot be followed" },
     { name: "template-difference", path: `/templates/${templates.order}?part=difference`, ready: "No difference" },
+    { name: "template-versions", path: `/templates/${templates.order}/versions`, ready: "read at" },
+    {
+      name: "template-versions-same",
+      path: `/templates/${templates.order}/versions?version=2`,
+      ready: "No difference",
+    },
     { name: "operator-organizations", path: "/operator/organizations", ready: "read at" },
     {
       name: "operator-organizations-none",

@@ -83,11 +83,11 @@ export function updateTemplate(tx: Tx, orgId: string, row: TemplateHead) {
   );
 }
 
-export function insertVersion(tx: Tx, orgId: string, row: StoredTemplate) {
+export function insertVersion(tx: Tx, orgId: string, row: StoredTemplate, createdBy: string) {
   return tx.execute(
     `insert into template_version (org_id, template_id, version, subject, html_body, text_body, variables, declared,
-       created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+       created_at, created_by)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
       orgId,
       row.id,
@@ -98,7 +98,37 @@ export function insertVersion(tx: Tx, orgId: string, row: StoredTemplate) {
       JSON.stringify(row.variables),
       row.declared && JSON.stringify(row.declared),
       row.updated_at,
+      createdBy,
     ],
+  );
+}
+
+export type ListedVersion = Pick<TemplateRow, "subject" | "version" | "created_at"> & { created_by: string | null };
+
+/** Newest first. Index: primary key. */
+export function listVersions(
+  db: Query,
+  orgId: string,
+  id: string,
+  { before, limit, offset }: { before: number | null; limit: number; offset: number },
+) {
+  return db.query<ListedVersion>(
+    `select version, subject, created_at, created_by from template_version
+      where org_id = $1 and template_id = $2 and ($3::int is null or version < $3)
+      order by version desc limit $4 offset $5`,
+    [orgId, id, before, limit, offset],
+  );
+}
+
+export function countVersions(db: Query, orgId: string, id: string) {
+  return countUpToMax(db, "template_version where org_id = $1 and template_id = $2", [orgId, id]);
+}
+
+export function findVersion(db: Query, orgId: string, id: string, version: number) {
+  return db.query<ListedVersion & Sources & { variables: TemplateVariable[]; declared: DeclaredVariable[] | null }>(
+    `select version, subject, html_body, text_body, variables, declared, created_at, created_by from template_version
+      where org_id = $1 and template_id = $2 and version = $3`,
+    [orgId, id, version],
   );
 }
 

@@ -21,31 +21,16 @@ import type { World } from "../platform/world.ts";
 import { SLUG_LENGTH_MAX, SLUG_PATTERN } from "./slug.ts";
 import { SUBJECT_LENGTH_MAX } from "./sources.ts";
 import * as templates from "./templates.ts";
+import { Default, TemplateVariable } from "./variable-schema.ts";
 import { VARIABLES_MAX } from "./variables.ts";
+import { mountVersions } from "./version-routes.ts";
 
 /** Two bodies of 512 KiB, in which JSON may write a character with six. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 const DESCRIPTION_LENGTH_MAX = 1_000;
-const DEFAULT_LENGTH_MAX = 2_000;
 
 const LANGUAGE =
   'Handlebars-style: {{name}}, {{{unescaped}}}, {{user.name}}, {{items[0].name}}, {{#if}}…{{else if}}…{{else}}…{{/if}}, {{#unless}}, {{#each}} with this, @index, @first, @last, @key and ../, {{default name "friend"}}. At most 512 KiB';
-
-const Default = Type.Unsafe<string | number | boolean | null>({
-  anyOf: [{ type: "string", maxLength: DEFAULT_LENGTH_MAX, nullable: true }, { type: "number" }, { type: "boolean" }],
-  description: "Used when the variable is absent or null",
-});
-
-const Variable = Named(
-  "TemplateVariable",
-  Type.Object({
-    name: Type.String({ description: "As between the braces: name, user.name, items[0].name" }),
-    required: Type.Boolean({
-      description: "Sending without a value is 400 template_variable_missing, unless there is a default",
-    }),
-    default: Default,
-  }),
-);
 
 const VariableBody = Named(
   "TemplateVariableRequest",
@@ -71,7 +56,7 @@ const Template = Named(
     subject: Type.String({ description: "Variables are not escaped in a subject" }),
     html_body: Nullable(Type.String({ description: "Variables are HTML-escaped unless in triple braces" })),
     text_body: Nullable(Type.String({ description: "Variables are not escaped in plain text" })),
-    variables: Type.Array(Variable, {
+    variables: Type.Array(TemplateVariable, {
       description: "The declared variables, then those that the sources read beyond them",
     }),
     active: Type.Boolean({ description: "false: sending with it is 409 invalid_state" }),
@@ -141,6 +126,7 @@ export function mountTemplates(api: Api, world: World): void {
   mountRemoval(api, workshop);
   mountReading(api, workshop);
   mountPreview(api, workshop);
+  mountVersions(api, workshop);
 }
 
 function mountWriting(api: Api, world: templates.Workshop): void {
@@ -166,7 +152,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
       },
     },
     async (request, reply) => {
-      const template = await templates.createTemplate(world, request.account.org_id, request.body);
+      const template = await templates.createTemplate(world, request.account, request.body);
       return reply.code(201).send({ template });
     },
   );
@@ -193,7 +179,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
       },
     },
     async (request) => ({
-      template: await templates.updateTemplate(world, request.account.org_id, request.params.id, request.body),
+      template: await templates.updateTemplate(world, request.account, request.params.id, request.body),
     }),
   );
 }

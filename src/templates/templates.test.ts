@@ -229,7 +229,9 @@ describe("rendering for sending", () => {
       await turn.promise;
       return task();
     };
-    const change = updateTemplate({ ...api.world, inTurn }, api.org_id, id, { subject: "new" });
+    const change = updateTemplate({ ...api.world, inTurn }, { org_id: api.org_id, key_name: "test" }, id, {
+      subject: "new",
+    });
     await waits.promise;
     const other = await api.ask("PUT", `/v1/templates/${id}`, { html_body: "<p>new</p>" });
     assert.equal(other.status, 200);

@@ -1,6 +1,7 @@
 // Templates: stored, versioned, previewed, and rendered for sending. Face of the feature. The language is in
 // templates/language; here is what belongs to an organization: names, versions, which variables must be given.
 
+import type { Account } from "../http/http.ts";
 import { spelled } from "../http/like.ts";
 import { isDuplicate, type Tx } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
@@ -35,11 +36,15 @@ const LISTED_BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** Reading a source of half a MiB takes as long as hundreds of other requests: it waits for its turn. */
 export type Workshop = Pick<World, "db" | "clock" | "random"> & { inTurn: InTurn };
 
+/** Who makes a version. */
+export type Author = Pick<Account, "org_id" | "key_name">;
+
 /** Each round is lost only to somebody who made a version meanwhile. */
 const ROUNDS_MAX = 100;
 
 /** Creates version 1. 400 for a source that is not in the language (`template_error`), 409 for a slug that is taken. */
-export async function createTemplate(world: Workshop, orgId: string, request: NewTemplate): Promise<TemplateRow> {
+export async function createTemplate(world: Workshop, author: Author, request: NewTemplate): Promise<TemplateRow> {
+  const orgId = author.org_id;
   const id = world.random.uuid();
   const now = new Date(world.clock.now());
   const blank: StoredTemplate = {
@@ -63,7 +68,7 @@ export async function createTemplate(world: Workshop, orgId: string, request: Ne
   await refusingTakenSlug(row.slug, () =>
     world.db.asOrg(orgId, async (tx) => {
       await queries.insertTemplate(tx, orgId, row);
-      await queries.insertVersion(tx, orgId, row);
+      await queries.insertVersion(tx, orgId, row, author.key_name);
     }),
   );
   return row;
@@ -147,28 +152,33 @@ export async function listTemplates(
 /** Changes the fields that are named and makes a new version, whatever they are. 404, 409 for a slug that is taken. */
 export async function updateTemplate(
   world: Workshop,
-  orgId: string,
+  author: Author,
   idOrSlug: string,
   change: TemplateChange,
 ): Promise<TemplateRow> {
   if (Object.keys(change).length === 0) throw invalid("body", "the body must name at least one field to change");
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
-    const row = await getTemplate(world, orgId, idOrSlug);
-    const next = await world.inTurn(orgId, () => withChange(row, change, new Date(world.clock.now())));
-    if (await replaceVersion(world, orgId, row.version, next)) return next;
+    const row = await getTemplate(world, author.org_id, idOrSlug);
+    const next = await world.inTurn(author.org_id, () => withChange(row, change, new Date(world.clock.now())));
+    if (await replaceVersion(world, author, row.version, next)) return next;
   }
   throw new Refusal("unavailable", "others change this template at this moment; try again shortly");
 }
 
 /** False when the template is not at `version` any more. Sources are read before: no lock waits for a turn. */
-async function replaceVersion(world: Workshop, orgId: string, version: number, next: StoredTemplate): Promise<boolean> {
+async function replaceVersion(
+  world: Workshop,
+  { org_id: orgId, key_name }: Author,
+  version: number,
+  next: StoredTemplate,
+): Promise<boolean> {
   return refusingTakenSlug(next.slug, () =>
     world.db.asOrg(orgId, async (tx) => {
       const [locked] = await queries.lockTemplate(tx, orgId, next.id);
       if (!locked) throw notFound("template");
       if (locked.version !== version) return false;
       await queries.updateTemplate(tx, orgId, next);
-      await queries.insertVersion(tx, orgId, next);
+      await queries.insertVersion(tx, orgId, next, key_name);
       return true;
     }),
   );

@@ -72,6 +72,10 @@ async function makeTemplate(owner: Owner): Promise<Names[]> {
   return [{ id: template.id }, { id: slug }];
 }
 
+async function makeTemplateVersion(owner: Owner): Promise<Names[]> {
+  return (await makeTemplate(owner)).map((names) => ({ ...names, version: "1" }));
+}
+
 async function makeSuppression(owner: Owner): Promise<Names[]> {
   const email = `${fresh(owner)}@recipient.example`;
   const { suppression } = await create(owner, "/v1/suppressions", { email, note: owner.mark });
@@ -260,6 +264,7 @@ export const RESOURCES: Record<string, Make> = {
   "/v1/webhooks/{id}": makeWebhook,
   "/v1/webhook-deliveries/{id}": makeWebhookDelivery,
   "/v1/templates/{id}": makeTemplate,
+  "/v1/templates/{id}/versions/{version}": makeTemplateVersion,
   "/v1/suppressions/{identifier}": makeSuppression,
   "/v1/imports/suppressions/jobs/{id}": makeImportJob,
   "/v1/emails/{id}": makeEmail,

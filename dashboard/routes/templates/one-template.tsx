@@ -92,7 +92,11 @@ function Written({ template: found }: { template: Template }) {
         }
       />
       <p className="dim mb-4 flex flex-wrap gap-x-2 text-[12.5px]">
-        <code>{found.slug}</code> · <span className="num">version {found.version}</span> ·{" "}
+        <code>{found.slug}</code> ·{" "}
+        <Link to="/templates/$id/versions" params={{ id: found.id }} search={{}} className="underline num">
+          version {found.version}
+        </Link>{" "}
+        ·{" "}
         <span>
           changed <When at={found.updated_at} as="both" />
         </span>

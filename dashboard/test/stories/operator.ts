@@ -109,8 +109,8 @@ export const OPERATOR_STORIES: readonly Story[] = [
       await page.goto("/operator/queue");
       await page.getByRole("searchbox", { name: "Search destinations" }).fill("kontor");
       await page.keyboard.press("Enter");
-      await page.getByText("temporarily rate limited").waitFor();
-      await page.getByRole("link", { name: "kontor.example" }).click();
+      await page.getByText("temporarily rate limited").first().waitFor();
+      await page.getByRole("link", { name: "kontor.example", exact: true }).click();
       await page.getByRole("button", { name: "Retry now" }).click();
       await page.getByText("became due").waitFor();
       await until("it is tried again", async () => (await attempts()) > before, 30_000);

@@ -49,6 +49,29 @@ export const TEMPLATE_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "versions of a template are listed, two are compared, and the first becomes the current one again",
+    async play({ scene }, page) {
+      const body = { name: "Reminder", slug: "reminder", subject: "Do not forget", text_body: "Hello\n\nYours" };
+      await scene.ask("POST", "/v1/templates", body);
+      await scene.ask("PUT", "/v1/templates/reminder", { text_body: "Hello {{name}}\n\nYours" });
+      await page.goto("/templates?query=reminder");
+      await page.getByRole("link", { name: "Reminder" }).click();
+      await page.getByRole("link", { name: "version 2" }).click();
+      await page.getByText("2 versions ·").waitFor();
+      await page.locator(".difference .came").getByText("Hello {{name}}").waitFor();
+      await page.getByRole("link", { name: "Compare version 2" }).click();
+      await page.waitForURL(/version=2/);
+      await page.getByText("No difference").first().waitFor();
+      await page.getByRole("link", { name: "Compare version 1" }).click();
+      await page.getByRole("button", { name: "Make 1 the current one" }).click();
+      await page.getByRole("button", { name: "Make it current" }).click();
+      await page.getByText("Version 1 is the current one again, as version 3.").waitFor();
+      const { body: now } = await scene.ask("GET", "/v1/templates/reminder");
+      const saved = now.template as unknown as { text_body: string; version: number };
+      assert.deepEqual([saved.version, saved.text_body], [3, "Hello\n\nYours"]);
+    },
+  },
+  {
     name: "a template is found, switched off, and deleted after a question",
     async play({ scene }, page) {
       await page.goto("/templates");

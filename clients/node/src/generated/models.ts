@@ -1819,6 +1819,15 @@ export type ListEmailEventsAnswer = {
   events: EmailEvent[];
 };
 
+export type ListedTemplateVersion = {
+  version: number;
+  /** The Subject field */
+  subject: string;
+  created_at: Timestamp;
+  /** The API key's name or the person's address; null where it was not noted */
+  created_by: string | null;
+};
+
 export type MaskedActivity = {
   id: RecordId;
   /** What happened */
@@ -2730,6 +2739,23 @@ export type TemplateVariableRequestInput = {
 
 /** Values of a template's variables, by name */
 export type TemplateVariables = { [name: string]: unknown };
+
+export type TemplateVersion = {
+  version: number;
+  /** The Subject field */
+  subject: string;
+  created_at: Timestamp;
+  /** The API key's name or the person's address; null where it was not noted */
+  created_by: string | null;
+  /** The HTML body */
+  html_body: string | null;
+  /** The plain text body */
+  text_body: string | null;
+  /** Values of the template's variables */
+  variables: TemplateVariable[];
+  /** The names that its author declared; null: all were found in the sources */
+  declared: string[] | null;
+};
 
 export type TemplateWarning = {
   /** empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link */

@@ -55,6 +55,7 @@ import type {
   ListDomainDnsRecordsAnswer,
   ListDomainStatsByIspAnswer,
   ListEmailEventsAnswer,
+  ListedTemplateVersion,
   MaskedActivity,
   MaskedAlias,
   MaskedCheck,
@@ -91,6 +92,7 @@ import type {
   SuppressionScope,
   Template,
   TemplatePreview,
+  TemplateVersion,
   TestInboundRuleAnswer,
   TestInboundRuleRequest,
   TestWebhookRequest,
@@ -505,6 +507,15 @@ export type ListTemplatesQuery = {
   query?: string;
   /** true: only active ones. false: only the others */
   active?: boolean;
+};
+
+export type ListTemplateVersionsQuery = {
+  /** How many rows at most: 1 to 100 */
+  limit?: number;
+  /** How many rows to skip */
+  offset?: number;
+  /** Only versions before this one */
+  before?: number;
 };
 
 export type ListWarmingHistoryQuery = {
@@ -1113,11 +1124,18 @@ export type Resources = {
     /** Get a template by UUID or slug. The newest version. */
     get(id: string, options?: RequestOptions): Promise<Template>;
     /**
+     * Get one version of a template with its sources. updateTemplate with its sources, and those of its
+     * variables that were declared, makes it the current one again.
+     */
+    getVersion(id: string, version: string, options?: RequestOptions): Promise<TemplateVersion>;
+    /**
      * List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together. Those
      * behind have null for both `html_body` and `text_body`, which no template has by itself: get them one by
      * one.
      */
     list(query?: ListTemplatesQuery, options?: RequestOptions): PagePromise<Template>;
+    /** List a template's versions, newest first. Each with its subject, and when and by whom it was made. */
+    listVersions(id: string, query?: ListTemplateVersionsQuery, options?: RequestOptions): PagePromise<ListedTemplateVersion>;
     /**
      * Render a template without sending it. Shows what a recipient would get, and which variables are missing or
      * unused. A subject or a body that is given stands in the place of the template's. Nothing is stored.
@@ -1499,8 +1517,12 @@ export function bindResources(transport: Transport): Resources {
         transport.request({ method: "DELETE", path: `/v1/templates/${segment(id)}`, answer: "json", idempotent: false }, options) as Promise<never>,
       get: (id, options) =>
         inside(transport.request({ method: "GET", path: `/v1/templates/${segment(id)}`, answer: "json", idempotent: false }, options), "template"),
+      getVersion: (id, version, options) =>
+        inside(transport.request({ method: "GET", path: `/v1/templates/${segment(id)}/versions/${segment(version)}`, answer: "json", idempotent: false }, options), "version"),
       list: (query, options) =>
         listPages((page) => transport.request({ method: "GET", path: "/v1/templates", query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "templates", cursor: true }, query),
+      listVersions: (id, query, options) =>
+        listPages((page) => transport.request({ method: "GET", path: `/v1/templates/${segment(id)}/versions`, query: page, answer: "json", idempotent: false }, options) as Promise<object>, { items: "versions", cursor: false }, query),
       preview: (id, input, options) =>
         transport.request({ method: "POST", path: `/v1/templates/${segment(id)}/preview`, body: { json: input ?? {} }, answer: "json", idempotent: false }, options) as Promise<never>,
       update: (id, input, options) =>

@@ -72,6 +72,19 @@ final class Templates
     }
 
     /**
+     * Get one version of a template with its sources. updateTemplate with its sources, and those of its
+     * variables that were declared, makes it the current one again.
+     *
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function getVersion(string $id, string $version, array $options = []): Record
+    {
+        $answer = $this->transport->request('GET', '/v1/templates/' . Transport::segment($id) . '/versions/' . Transport::segment($version), [], $options);
+
+        return $answer->inside('version');
+    }
+
+    /**
      * List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
      * Those behind have null for both `html_body` and `text_body`, which no template has by itself: get
      * them one by one.
@@ -97,6 +110,29 @@ final class Templates
             true,
             $query,
             fn (array $page): Record => $this->transport->request('GET', '/v1/templates', ['query' => $page], $options),
+        );
+    }
+
+    /**
+     * List a template's versions, newest first. Each with its subject, and when and by whom it was made.
+     *
+     * @param array{
+     *     // How many rows at most: 1 to 100
+     *     limit?: int,
+     *     // How many rows to skip
+     *     offset?: int,
+     *     // Only versions before this one
+     *     before?: int,
+     * } $query
+     * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
+     */
+    public function listVersions(string $id, array $query = [], array $options = []): Page
+    {
+        return new Page(
+            'versions',
+            false,
+            $query,
+            fn (array $page): Record => $this->transport->request('GET', '/v1/templates/' . Transport::segment($id) . '/versions', ['query' => $page], $options),
         );
     }
 

@@ -913,6 +913,12 @@ class AsyncTemplates:
         answer: m.Template = inside(await self._transport.request(Call("GET", f"/v1/templates/{segment(id)}"), options), "template")
         return answer
 
+    async def get_version(self, id: str, version: str, *, options: Optional[RequestOptions] = None) -> m.TemplateVersion:
+        """Get one version of a template with its sources. updateTemplate with its sources, and those
+        of its variables that were declared, makes it the current one again."""
+        answer: m.TemplateVersion = inside(await self._transport.request(Call("GET", f"/v1/templates/{segment(id)}/versions/{segment(version)}"), options), "version")
+        return answer
+
     def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, query: Optional[str] = None, active: Optional[bool] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.Template]:
         """List templates, newest first. A page has the bodies of its first templates, at most 4 MiB
         together. Those behind have null for both `html_body` and `text_body`, which no template has
@@ -921,6 +927,15 @@ class AsyncTemplates:
             lambda page: self._transport.request(Call("GET", "/v1/templates", page), options),
             Listing("templates", True),
             {"limit": limit, "offset": offset, "after": after, "query": query, "active": active},
+        )
+
+    def list_versions(self, id: str, *, limit: Optional[int] = None, offset: Optional[int] = None, before: Optional[int] = None, options: Optional[RequestOptions] = None) -> AsyncPageCall[m.ListedTemplateVersion]:
+        """List a template's versions, newest first. Each with its subject, and when and by whom it was
+        made."""
+        return AsyncPageCall(
+            lambda page: self._transport.request(Call("GET", f"/v1/templates/{segment(id)}/versions", page), options),
+            Listing("versions", False),
+            {"limit": limit, "offset": offset, "before": before},
         )
 
     async def preview(self, id: str, input: Optional[m.PreviewTemplateRequest] = None, *, options: Optional[RequestOptions] = None) -> m.TemplatePreview:

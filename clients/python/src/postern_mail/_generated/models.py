@@ -2459,6 +2459,22 @@ class ListEmailEventsAnswer(_ListEmailEventsAnswerRequired, _ListEmailEventsAnsw
     """A record."""
 
 
+_ListedTemplateVersionRequired = TypedDict("_ListedTemplateVersionRequired", {
+    "version": "int",
+    # The Subject field
+    "subject": "str",
+    "created_at": "Timestamp",
+    # The API key's name or the person's address; null where it was not noted
+    "created_by": "Optional[str]",
+})
+_ListedTemplateVersionOptional = TypedDict("_ListedTemplateVersionOptional", {
+}, total=False)
+
+
+class ListedTemplateVersion(_ListedTemplateVersionRequired, _ListedTemplateVersionOptional):
+    """A record."""
+
+
 _MaskedActivityRequired = TypedDict("_MaskedActivityRequired", {
     "id": "RecordId",
     # What happened
@@ -3756,6 +3772,30 @@ class TemplateVariableRequestInput(_TemplateVariableRequestInputRequired, _Templ
 
 # Values of a template's variables, by name
 TemplateVariables = Dict[str, Any]
+
+_TemplateVersionRequired = TypedDict("_TemplateVersionRequired", {
+    "version": "int",
+    # The Subject field
+    "subject": "str",
+    "created_at": "Timestamp",
+    # The API key's name or the person's address; null where it was not noted
+    "created_by": "Optional[str]",
+    # The HTML body
+    "html_body": "Optional[str]",
+    # The plain text body
+    "text_body": "Optional[str]",
+    # Values of the template's variables
+    "variables": "List[TemplateVariable]",
+    # The names that its author declared; null: all were found in the sources
+    "declared": "Optional[List[str]]",
+})
+_TemplateVersionOptional = TypedDict("_TemplateVersionOptional", {
+}, total=False)
+
+
+class TemplateVersion(_TemplateVersionRequired, _TemplateVersionOptional):
+    """A record."""
+
 
 _TemplateWarningRequired = TypedDict("_TemplateWarningRequired", {
     # empty_subject, gmail_clipping, no_text_part, unescaped_output or broken_link

@@ -1558,6 +1558,16 @@ module Postern
         answer["template"].tap { |record| record.response = answer.response }
       end
 
+      # Get one version of a template with its sources. updateTemplate with its sources, and those of its
+      # variables that were declared, makes it the current one again.
+      # @param id [String]
+      # @param version [String]
+      # @return [Record]
+      def get_version(id, version, options: {})
+        answer = @transport.request("GET", "/v1/templates/#{Transport.segment(id)}/versions/#{Transport.segment(version)}", options: options)
+        answer["version"].tap { |record| record.response = answer.response }
+      end
+
       # List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
       # Those behind have null for both `html_body` and `text_body`, which no template has by itself: get
       # them one by one.
@@ -1570,6 +1580,18 @@ module Postern
       def list(options: {}, **query)
         Page.new("templates", true, query) do |page|
           @transport.request("GET", "/v1/templates", query: page, options: options)
+        end
+      end
+
+      # List a template's versions, newest first. Each with its subject, and when and by whom it was made.
+      # @param id [String]
+      # @option query [Integer] :limit How many rows at most: 1 to 100
+      # @option query [Integer] :offset How many rows to skip
+      # @option query [Integer] :before Only versions before this one
+      # @return [Page]
+      def list_versions(id, options: {}, **query)
+        Page.new("versions", false, query) do |page|
+          @transport.request("GET", "/v1/templates/#{Transport.segment(id)}/versions", query: page, options: options)
         end
       end
 
