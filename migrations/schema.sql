@@ -671,6 +671,17 @@ create table greylist (
 );
 CREATE INDEX greylist_age ON greylist USING btree (last_at);
 
+create table health_look (
+  machine text not null,
+  at timestamp with time zone not null,
+  asked_by text not null,
+  checks jsonb not null,
+  constraint health_look_pkey PRIMARY KEY (machine)
+);
+alter table health_look enable row level security;
+alter table health_look force row level security;
+create policy system on health_look as permissive for all using (( SELECT postern_system() AS postern_system));
+
 create table idempotency (
   org_id uuid not null,
   environment text not null,

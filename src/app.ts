@@ -19,6 +19,8 @@ import { mountDashboard } from "./dashboard/dashboard.ts";
 import { mountDkim } from "./dkim/routes.ts";
 import { startDmarcWork } from "./dmarc/background.ts";
 import { mountDmarc } from "./dmarc/routes.ts";
+import { mountHealth } from "./doctor/health-routes.ts";
+import { examine } from "./doctor.ts";
 import { startDomainChecks } from "./domains/background.ts";
 import { mountDomains } from "./domains/routes.ts";
 import type { Api } from "./http/http.ts";
@@ -135,6 +137,7 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   mountDashboard(api, world, (scope) => {
     mountPeople(scope, { ...world, mailer: serviceMailer(world, engine) });
     mountQueue(scope, world);
+    mountHealth(scope, world, () => examine({ try_smtp: null }, () => world.config));
   });
 }
 

@@ -29,3 +29,9 @@ export function destination(domain: string) {
     refetchInterval: ({ state }) => (state.data?.destination.is_dropping ? SOON_MS : AGAIN_MS),
   });
 }
+
+export const health = queryOptions({
+  queryKey: ["operator", "health"],
+  queryFn: ({ signal }) => take(people.GET("/dashboard/api/operator/health", { signal })),
+  refetchInterval: AGAIN_MS,
+});

@@ -225,6 +225,11 @@ const operator = [
     path: "/operator/queue/$domain",
     component: lazyRouteComponent(() => import("./operator/destination.tsx"), "OneDestination"),
   }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/health",
+    component: lazyRouteComponent(() => import("./operator/health.tsx"), "HealthPage"),
+  }),
 ] as const;
 const inboundPages = [inbound, inboundMail, rules, newRule, rule, aliases, spam, simulate] as const;
 

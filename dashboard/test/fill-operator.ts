@@ -14,6 +14,7 @@ export async function fillOperator(scene: Scene, owner: Person): Promise<void> {
   for (const name of ["sales", "office"]) await deferredTo(scene, `${name}@${SUSPENDED}`, "Your order is packed");
   const made = await askAs(scene, owner.token, ["POST", `operator/queue/${SUSPENDED}/suspend`], { note: NOTE });
   assert.equal(made.status, 200, JSON.stringify(made.body));
+  assert.equal((await askAs(scene, owner.token, ["POST", "operator/health/look"])).status, 200);
 }
 
 /** A mail that was tried once and waits. */

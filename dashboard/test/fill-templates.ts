@@ -35,7 +35,7 @@ export async function fillTemplates(scene: Scene): Promise<TemplateRecords> {
   });
   await make({ ...{ name: "Password reset", slug: "reset" }, subject: "A new password", text_body: "Open {{link}}" });
   const first = ORDER.replace("Thank you, {{customer.name}}!", "Thank you!").replace(
-    /\s+{{#if coupon}}[^]+{{\/if}}/,
+    /\s+{{#if coupon}}[\s\S]+{{\/if}}/,
     "",
   );
   const order = await make({ name: "Order confirmation", subject: "Your order", html_body: first });

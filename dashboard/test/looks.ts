@@ -86,6 +86,8 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
       ready: "until somebody resumes it",
     },
     { name: "operator-queue-destination", path: "/operator/queue/kontor.example", ready: "read at" },
+    { name: "operator-health", path: "/operator/health", ready: "asked by" },
+    { name: "operator-health-denied", path: "/operator/health", ready: "does not include this", as: "newcomer" },
     { name: "operator-queue-denied", path: "/operator/queue", ready: "does not include this", as: "newcomer" },
     { name: "start-in-review", path: "/", ready: "A mail sent with a test key", as: "newcomer" },
     { name: "masked", path: "/masked", ready: "read at" },

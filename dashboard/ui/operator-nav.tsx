@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 const PAGES = [
   ["/operator/organizations", "Organizations"],
   ["/operator/queue", "Queue"],
+  ["/operator/health", "Health"],
 ] as const;
 
 export function OperatorNav() {

@@ -679,6 +679,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/api/operator/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What runs, and what the last look of each machine found */
+        get: operations["getHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/health/look": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Have `postern doctor` look at this machine now; it takes some seconds */
+        post: operations["lookAtHealth"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -764,6 +798,53 @@ export interface components {
          * @enum {string}
          */
         ErrorCode: "validation_error" | "invalid_json" | "payload_too_large" | "template_variable_missing" | "template_error" | "missing_api_key" | "invalid_api_key" | "domain_not_ready" | "domain_not_owned" | "plan_limit_reached" | "organization_in_review" | "organization_suspended" | "test_key_not_allowed" | "not_found" | "already_exists" | "idempotency_conflict" | "invalid_state" | "all_recipients_suppressed" | "rate_limit_exceeded" | "internal_error" | "unavailable" | "batch_rejected";
+        Health: {
+            /** @description That answers */
+            machine: string;
+            versions: {
+                postern: string;
+                node: string;
+                database: string;
+            };
+            database: {
+                bytes: number;
+                started_at: components["schemas"]["Timestamp"];
+            };
+            disk: {
+                folder: string;
+                free_bytes: number;
+                bytes: number;
+            } | null;
+            certificate: {
+                names: string[];
+                /**
+                 * Format: date-time
+                 * @description RFC 3339, UTC
+                 */
+                not_after: string | null;
+                failure: string | null;
+            } | null;
+            /** @description Processes that send */
+            nodes: components["schemas"]["SendingNode"][];
+            /** @description The last of each machine, the newest first */
+            looks: components["schemas"]["HealthLook"][];
+        };
+        HealthAnswer: {
+            health: components["schemas"]["Health"];
+        };
+        HealthCheck: {
+            name: string;
+            /** @enum {string} */
+            status: "ok" | "warning" | "problem" | "skipped";
+            says: string;
+            remedy: string | null;
+        };
+        HealthLook: {
+            machine: string;
+            at: components["schemas"]["Timestamp"];
+            asked_by: string;
+            checks: components["schemas"]["HealthCheck"][];
+        };
         Invitation: {
             id: components["schemas"]["RecordId"];
             email: string;
@@ -1101,6 +1182,13 @@ export interface components {
          * @enum {string}
          */
         Role: "owner" | "admin" | "developer" | "viewer";
+        SendingNode: {
+            machine: string;
+            pid: number;
+            roles: string[];
+            started_at: components["schemas"]["Timestamp"];
+            seen_at: components["schemas"]["Timestamp"];
+        };
         Session: {
             person: components["schemas"]["Person"];
             organizations: components["schemas"]["Membership"][];
@@ -4560,6 +4648,154 @@ export interface operations {
             };
             /** @description Already exists, or not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthAnswer"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    lookAtHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthAnswer"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

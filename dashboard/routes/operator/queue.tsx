@@ -99,7 +99,7 @@ function Rows({ rows }: { rows: Destination[] }) {
 
 function Row({ one }: { one: Destination }) {
   const figure = (count: number) => `${count.toLocaleString("en-GB")}${one.is_at_least && count > 0 ? "+" : ""}`;
-  const said = one.note ?? one.last_reply;
+  const said = one.last_reply ?? one.note;
   return (
     <tr>
       <td title={one.domain}>

@@ -116,4 +116,17 @@ export const OPERATOR_STORIES: readonly Story[] = [
       await until("it is tried again", async () => (await attempts()) > before, 30_000);
     },
   },
+  {
+    name: "an operator has the doctor look, reads what it found, and which process sends",
+    async play(_stage, page) {
+      await page.goto("/operator/organizations");
+      await page.getByRole("link", { name: "Health" }).click();
+      await page.getByRole("button", { name: "Look now" }).click();
+      await page.getByText("The look is done.").waitFor({ timeout: 60_000 });
+      const checks = page.getByRole("region", { name: /^Checks of / });
+      await checks.getByText("runs this.").waitFor();
+      await checks.getByText("asked by ines@nordkiosk.example").waitFor();
+      await page.getByRole("region", { name: "Sending processes" }).getByText("mta").waitFor();
+    },
+  },
 ];

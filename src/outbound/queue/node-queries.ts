@@ -51,6 +51,12 @@ export function freeLeases(tx: Tx) {
   );
 }
 
+export type NodeRow = { machine: string; pid: number; roles: string[]; started_at: Date; seen_at: Date };
+
+export function listNodes(db: Query) {
+  return db.query<NodeRow>("select machine, pid, roles, started_at, seen_at from node order by machine, id");
+}
+
 export function sendingNodes(tx: Query) {
   return tx.query<{ id: number; machine: string; pid: number }>(
     "select id, machine, pid from node where 'mta' = any(roles) order by id",
