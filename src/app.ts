@@ -64,6 +64,7 @@ import {
   type Engine,
   inboundPorts,
   reportPorts,
+  reviewFigures,
   sendingParts,
   settlingPorts,
   warmingPorts,
@@ -135,7 +136,7 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   mountWitness(api, world);
   mountCertificates(api, world);
   mountDashboard(api, world, (scope) => {
-    mountPeople(scope, { ...world, mailer: serviceMailer(world, engine) });
+    mountPeople(scope, { ...world, mailer: serviceMailer(world, engine), reviewFigures: reviewFigures(world) });
     mountQueue(scope, world);
     mountHealth(scope, world, () => examine({ try_smtp: null }, () => world.config));
   });

@@ -5,7 +5,7 @@ import { hasAliases } from "./aliases/aliases.ts";
 import { refusalBody, shapeRefusal } from "./api/errors.ts";
 import { dkimKeys, signingKeys } from "./dkim/dkim.ts";
 import type { DmarcPorts } from "./dmarc/types.ts";
-import { findHolder, findReceiver, findSender } from "./domains/domains.ts";
+import { findHolder, findReceiver, findSender, listDomains } from "./domains/domains.ts";
 import type { DomainPorts } from "./domains/types.ts";
 import { keepIfLarge } from "./inbound/blobs/blob-references.ts";
 import { forgetBlobs, forgetReceived } from "./inbound/blobs/forget.ts";
@@ -34,8 +34,11 @@ import {
 import { exitChooser, type FindLane, hasQueuedMail, type Outbound, poolPorts } from "./outbound/outbound.ts";
 import { findSources } from "./outbound/pools/sources.ts";
 import type { ReportPorts } from "./outbound/tls-reports/tls-reports.ts";
+import type { ReviewFigures } from "./people/types.ts";
+import { LAST_ID } from "./platform/database/page.ts";
 import type { Spool } from "./platform/storage/spool.ts";
 import type { World } from "./platform/world.ts";
+import { listEmails } from "./sending/emails/emails.ts";
 import { forgetWindows, usedOf } from "./sending/prepare/allowances.ts";
 import type { SendingRouteDeps } from "./sending/routes.ts";
 import { createSending } from "./sending/sending.ts";
@@ -178,4 +181,18 @@ export function reportPorts(world: World, engine: Engine): ReportPorts {
 /** What warming needs of features to its right: the figures it judges by, and the windows that sending counts in. */
 export function warmingPorts(world: World): WarmingPorts {
   return { figures: figuresBetween, used: usedOf, forgetWindows: (before) => forgetWindows(world, before) };
+}
+
+const REVIEWED_DOMAINS = 20;
+
+/** For operators who review an organization: what it has so far. */
+export function reviewFigures(world: World) {
+  const first = { limit: 1, offset: 0, below: LAST_ID };
+  return async (orgId: string): Promise<ReviewFigures> => {
+    const [tests, { domains }] = await Promise.all([
+      listEmails(world, orgId, { ...first, environment: "test" }),
+      listDomains(world, orgId, { ...first, limit: REVIEWED_DOMAINS }),
+    ]);
+    return { test_mails: tests.total, domains: domains.map(({ domain, type, status }) => ({ domain, type, status })) };
+  };
 }

@@ -1,13 +1,49 @@
 // What the pages of operators read: one function a question, each with the name under which the answer is kept.
 import { queryOptions } from "@tanstack/react-query";
+import type { OrganizationFilters } from "../lib/list-filters.ts";
 import type { QueueFilters } from "../lib/operator-filters.ts";
 import { people, take } from "./client.ts";
 import { PAGE_ROWS } from "./queries.ts";
 
 /** Queues move by themselves. */
 const AGAIN_MS = 15_000;
+const REVIEWS_SHOWN = 5;
 /** While a drop is worked off. */
 const SOON_MS = 2_000;
+
+export function organizations(filters: OrganizationFilters) {
+  return queryOptions({
+    queryKey: ["operator", "organizations", filters],
+    queryFn: ({ signal }) =>
+      take(
+        people.GET("/dashboard/api/operator/organizations", {
+          params: { query: { ...filters, limit: PAGE_ROWS } },
+          signal,
+        }),
+      ),
+    placeholderData: (before) => before,
+  });
+}
+
+/** Those that wait for a review, whatever the list is narrowed to. */
+export const reviews = queryOptions({
+  queryKey: ["operator", "organizations", "reviews"],
+  queryFn: ({ signal }) =>
+    take(
+      people.GET("/dashboard/api/operator/organizations", {
+        params: { query: { state: "pending_review", limit: REVIEWS_SHOWN } },
+        signal,
+      }),
+    ),
+});
+
+export function review(id: string) {
+  return queryOptions({
+    queryKey: ["operator", "organizations", "review", id],
+    queryFn: ({ signal }) =>
+      take(people.GET("/dashboard/api/operator/organizations/{id}/review", { params: { path: { id } }, signal })),
+  });
+}
 
 export function queue(filters: QueueFilters) {
   return queryOptions({

@@ -70,12 +70,6 @@ export function invitations(org_id: string) {
   });
 }
 
-/** Every organization of the installation: for operators. */
-export const organizations = queryOptions({
-  queryKey: ["operator", "organizations"],
-  queryFn: ({ signal }) => take(people.GET("/dashboard/api/operator/organizations", { signal })),
-});
-
 export const usage = queryOptions({
   queryKey: ["usage"],
   queryFn: ({ signal }) => take(v1.GET("/v1/usage", { signal })),

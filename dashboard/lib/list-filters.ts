@@ -44,10 +44,11 @@ export function readDeliveryFilters(search: Search): DeliveryFilters {
 }
 
 export const ORGANIZATION_STATES = ["pending_review", "active", "suspended"] as const;
-export type OrganizationFilters = { state?: (typeof ORGANIZATION_STATES)[number]; query?: string };
+export type OrganizationFilters = { state?: (typeof ORGANIZATION_STATES)[number]; query?: string; after?: string };
 
 export function readOrganizationFilters(search: Search): OrganizationFilters {
-  return dense({ state: oneOf(search, "state", ORGANIZATION_STATES), query: text(search, "query") });
+  const state = oneOf(search, "state", ORGANIZATION_STATES);
+  return dense({ state, query: text(search, "query"), after: text(search, "after") });
 }
 
 /** Of all endpoints. */

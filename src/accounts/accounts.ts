@@ -21,6 +21,7 @@ export {
   openOrganization,
   organizationNamed,
   organizationTable,
+  pageOrganizations,
 } from "./operator.ts";
 export { requestRates } from "./rates.ts";
 export { changeSetting, organizationSetting, organizationsWith } from "./settings.ts";

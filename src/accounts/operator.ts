@@ -1,7 +1,9 @@
 // Organizations as the operator lists, makes and changes them (`postern organizations`). What is changed counts from the
 // next request on; mail that is queued looks every few seconds. Not here: their other settings (settings.ts), and what
 // a plan includes (plans.ts).
+import { spelled } from "../http/like.ts";
 import { isUuid, type Query, type Tx } from "../platform/database/db.ts";
+import type { Total } from "../platform/database/totals.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import { isLonger } from "../text/is-longer.ts";
@@ -43,6 +45,25 @@ const PLAN_NAMES = Object.keys(PLANS) as Plan[];
 /** All of them, the oldest first. */
 export async function listOrganizations({ db }: Pick<World, "db">): Promise<ShownOrganization[]> {
   return (await queries.listOrganizations(db)).map(shown);
+}
+
+export type OrganizationQuery = { query?: string; state?: string; after?: string; limit: number };
+
+/** One page, the oldest first. `query` is part of a name, or an id. */
+export async function pageOrganizations(
+  { db }: Pick<World, "db">,
+  { query, state, after, limit }: OrganizationQuery,
+): Promise<{ organizations: ShownOrganization[]; next: string | null } & Total> {
+  const sought = query?.trim() ?? "";
+  const filter = {
+    patterns: sought === "" ? null : spelled(sought),
+    id: isUuid(sought) ? sought : null,
+    state: state ?? null,
+  };
+  const rows = await queries.pageOrganizations(db, filter, { after: after ?? null, limit: limit + 1 });
+  const shownRows = rows.slice(0, limit);
+  const next = rows.length > limit ? (shownRows.at(-1)?.id ?? null) : null;
+  return { organizations: shownRows.map(shown), next, ...(await queries.countFitting(db, filter)) };
 }
 
 /** A further organization with a live and a test key, whose secrets are in the answer and nowhere else. */

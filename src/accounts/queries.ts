@@ -89,6 +89,27 @@ export function listOrganizations(db: Query) {
   );
 }
 
+export type OrganizationFilter = { patterns: string[] | null; id: string | null; state: string | null };
+
+const FITS = `($1::text[] is null or name ilike any($1) or id = $2) and ($3::text is null or state = $3)`;
+
+/** The oldest first; those behind `after`. */
+export function pageOrganizations(db: Query, filter: OrganizationFilter, { after, limit }: OrganizationPage) {
+  return db.query<ListedOrganization>(
+    `select id, name, plan, state, monthly_quota, requests_per_second, purpose, created_at from organization
+      where ${FITS} and ($4::uuid is null
+                         or (created_at, id) > (select created_at, id from organization where id = $4))
+      order by created_at, id limit $5`,
+    [filter.patterns, filter.id, filter.state, after, limit],
+  );
+}
+
+export type OrganizationPage = { after: string | null; limit: number };
+
+export function countFitting(db: Query, filter: OrganizationFilter) {
+  return countUpToMax(db, `organization where ${FITS}`, [filter.patterns, filter.id, filter.state]);
+}
+
 /** What is absent stays; a limit that is null becomes the plan's again. */
 export type OrganizationChanges = Partial<
   Pick<OrganizationRow, "name" | "plan" | "state" | "requests_per_second" | "monthly_quota">

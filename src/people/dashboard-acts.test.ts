@@ -15,7 +15,7 @@ const OWNERS = new Set(["updateMember", "removeMember", "listInvitations", "crea
 const OPERATORS = new Set([
   ...["listOrganizations", "changeOrganization", "createSignUpLink"],
   ...["listQueue", "getQueueDestination", "suspendDestination", "resumeDestination", "retryDestination"],
-  ...["dropDestination", "getHealth", "lookAtHealth"],
+  ...["dropDestination", "getHealth", "lookAtHealth", "getOrganizationReview"],
 ]);
 const DANGEROUS = new Set([
   ...["changePassword", "offerTotp", "confirmTotp", "removeTotp", "offerPasskey", "addPasskey", "removePasskey"],

@@ -38,5 +38,8 @@ export type Mailer = {
   send(mail: { org_id: string; to: string; subject: string; text: string }): Promise<boolean>;
 };
 
+/** What an organization did while it waits for its review. */
+export type ReviewFigures = { test_mails: number; domains: { domain: string; type: string; status: string }[] };
+
 /** What people's routes have besides. */
-export type PeopleWorld = World & { mailer: Mailer };
+export type PeopleWorld = World & { mailer: Mailer; reviewFigures(orgId: string): Promise<ReviewFigures> };

@@ -541,8 +541,25 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List every organization, the oldest first */
+        /** List organizations, the oldest first */
         get: operations["listOrganizations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/organizations/{id}/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What an organization did so far: test mail, domains, people */
+        get: operations["getOrganizationReview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -964,6 +981,30 @@ export interface components {
         };
         OperatedOrganizationList: {
             organizations: components["schemas"]["OperatedOrganization"][];
+            total: number;
+            total_is_at_least?: boolean;
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            next: string | null;
+        };
+        OrganizationReview: {
+            /** @description Accepted with its test keys; counted up to 100,000 */
+            test_mails: number;
+            domains: {
+                domain: string;
+                type: string;
+                status: string;
+            }[];
+            people: {
+                email: string;
+                name: string;
+                role: string;
+            }[];
+        };
+        OrganizationReviewAnswer: {
+            review: components["schemas"]["OrganizationReview"];
         };
         Passkey: {
             id: components["schemas"]["RecordId"];
@@ -3972,7 +4013,14 @@ export interface operations {
     };
     listOrganizations: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Part of the name, or the id */
+                query?: string;
+                state?: "pending_review" | "active" | "suspended";
+                /** @description `next` of the page before */
+                after?: components["schemas"]["RecordId"];
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -4008,6 +4056,91 @@ export interface operations {
             };
             /** @description Not allowed, or a plan limit is reached */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getOrganizationReview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrganizationReviewAnswer"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description No such resource */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -3,13 +3,16 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { PeopleSchemas } from "../../api/client.ts";
-import { organizations, waysIn } from "../../api/people.ts";
+import { organizations } from "../../api/operator-queries.ts";
+import { waysIn } from "../../api/people.ts";
 import { ChangeOrganization } from "../../forms/operator/change-organization.tsx";
 import { InviteToSignUp } from "../../forms/operator/invite-to-sign-up.tsx";
 import { useSettle } from "../../forms/operator/settle.ts";
+import { SearchField } from "../../forms/search-field.tsx";
 import { ORGANIZATION_STATES, type OrganizationFilters } from "../../lib/list-filters.ts";
 import { toneOfOrganization, wordOf } from "../../lib/states.ts";
 import { Button } from "../../ui/button.tsx";
+import { Choice } from "../../ui/choice.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { OperatorNav } from "../../ui/operator-nav.tsx";
@@ -17,6 +20,7 @@ import { PageHead } from "../../ui/page.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { When } from "../../ui/when.tsx";
+import { Reviews } from "./reviews.tsx";
 
 const route = getRouteApi("/operator/organizations");
 type Organization = PeopleSchemas["OperatedOrganization"];
@@ -24,14 +28,14 @@ type Organization = PeopleSchemas["OperatedOrganization"];
 export function Organizations() {
   const filters = route.useSearch();
   const navigate = route.useNavigate();
-  const list = useQuery(organizations);
+  const list = useQuery(organizations(filters));
   const canInvite = useQuery(waysIn).data?.sign_up !== "off";
   const [isInviting, invite] = useState(false);
   const [changed, change] = useState<Organization | null>(null);
   const [stopped, stop] = useState<Organization | null>(null);
   const settle = useSettle(() => stop(null));
   const narrow = (more: OrganizationFilters) =>
-    void navigate({ search: (before) => ({ ...before, ...more }), replace: true });
+    void navigate({ search: (before) => ({ ...before, after: undefined, ...more }), replace: true });
   return (
     <>
       <PageHead
@@ -46,47 +50,38 @@ export function Organizations() {
       />
       <OperatorNav />
       <div className="filters">
-        <div className="search">
-          <input
-            className="input"
-            type="search"
-            aria-label="Name or id"
-            placeholder="Name or id"
-            data-search
-            value={filters.query ?? ""}
-            onChange={(event) => narrow({ query: event.target.value || undefined })}
-          />
-          <kbd>/</kbd>
-        </div>
-        <select
-          aria-label="State"
-          className={filters.state ? "input chip set" : "input chip"}
-          value={filters.state ?? ""}
-          onChange={(event) => narrow({ state: ORGANIZATION_STATES.find((one) => one === event.target.value) })}
+        <SearchField label="Name or id" value={filters.query} search={(query) => narrow({ query })} />
+        <Choice
+          label="State"
+          value={filters.state}
+          pick={(state) => narrow({ state: state as OrganizationFilters["state"] })}
         >
-          <option value="">State</option>
           {ORGANIZATION_STATES.map((state) => (
             <option key={state} value={state}>
               {wordOf(state)}
             </option>
           ))}
-        </select>
+        </Choice>
       </div>
-      <Loaded of={list} rows={6}>
-        {(page) => (
-          <div className="stack">
-            <Reviews waiting={page.organizations.filter(({ state }) => state === "pending_review")} settle={settle} />
-            <section className="panel">
-              <Rows rows={page.organizations.filter(fits(filters))} change={change} stop={stop} settle={settle} />
-              <ListFoot
-                page={{ total: page.organizations.filter(fits(filters)).length }}
-                one="organization"
-                readAtMs={list.dataUpdatedAt}
-              />
-            </section>
-          </div>
-        )}
-      </Loaded>
+      <div className="stack">
+        <Reviews settle={settle} />
+        <section className="panel" aria-busy={list.isPlaceholderData}>
+          <Loaded of={list} rows={6}>
+            {(page) => (
+              <>
+                <Rows rows={page.organizations} change={change} stop={stop} settle={settle} />
+                <ListFoot page={page} one="organization" readAtMs={list.dataUpdatedAt}>
+                  {page.next !== null && (
+                    <Link to="/operator/organizations" search={{ ...filters, after: page.next }} className="btn quiet">
+                      Next
+                    </Link>
+                  )}
+                </ListFoot>
+              </>
+            )}
+          </Loaded>
+        </section>
+      </div>
       <InviteToSignUp open={isInviting} close={() => invite(false)} />
       <ChangeOrganization organization={changed} close={() => change(null)} />
       <Confirm
@@ -104,45 +99,6 @@ export function Organizations() {
 }
 
 type Settle = ReturnType<typeof useSettle>;
-
-function fits({ state, query = "" }: OrganizationFilters): (one: Organization) => boolean {
-  const sought = query.trim().toLowerCase();
-  return (one) =>
-    (state === undefined || one.state === state) && (one.name.toLowerCase().includes(sought) || one.id === sought);
-}
-
-/** Nothing is shown where nobody waits. */
-function Reviews({ waiting, settle }: { waiting: Organization[]; settle: Settle }) {
-  return waiting.map(({ id, name, purpose, created_at }) => (
-    <section key={id} className="panel why warn" aria-label={`Review of ${name}`}>
-      <span />
-      <div className="body">
-        <h2>{name} waits for your review</h2>
-        <p>{purpose ? `“${purpose}”` : "It did not say what it will send."}</p>
-        <p className="dim text-[12.5px]">
-          Signed up <When at={created_at} as="both" />. Test keys work; live mail leaves once it is approved.
-        </p>
-        <div className="acts">
-          <Button
-            disabled={settle.isPending}
-            aria-label={`Approve ${name}`}
-            onClick={() => settle.mutate({ id, state: "active" })}
-          >
-            Approve
-          </Button>
-          <Button
-            look="quiet"
-            disabled={settle.isPending}
-            aria-label={`Refuse ${name}`}
-            onClick={() => settle.mutate({ id, state: "suspended" })}
-          >
-            Refuse
-          </Button>
-        </div>
-      </div>
-    </section>
-  ));
-}
 
 type Acts = { change: (one: Organization) => void; stop: (one: Organization) => void; settle: Settle };
 

@@ -1,17 +1,24 @@
 import assert from "node:assert/strict";
 import { after, before, it } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { type DnsServer, startDnsServer } from "../../../test/support/dns-server.ts";
 import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
+import { addVerifiedDomain } from "../../../test/support/verified-domain.ts";
 
 const ALL = "/dashboard/api/operator/organizations";
+let dns: DnsServer;
 let api: TestApi;
 let operator: Browser;
 
 before(async () => {
-  api = await testApi();
+  dns = await startDnsServer();
+  api = await testApi({ POSTERN_DNS: dns.address });
   operator = await setUp(api, "operator@example.net");
 });
-after(() => api.close());
+after(async () => {
+  await api?.close();
+  await dns?.stop();
+});
 
 it("an operator approves an organization, and its own log says who did", async () => {
   const young = await api.organization("free", "pending_review");
@@ -61,4 +68,46 @@ it("is for operators alone, after a fresh proof, and for what there is", async (
   await operator.forgetProof();
   const late = await operator.ask("PUT", `${ALL}/${api.org_id}`, { plan: "free" });
   assert.deepEqual([late.status, late.body.code], [403, "proof_needed"]);
+});
+
+it("organizations are paged, found by a part of the name or the id, and by state", async () => {
+  const made = await Promise.all([
+    api.organization("free", "pending_review"),
+    api.organization("free", "pending_review"),
+  ]);
+  const ids = made.map(({ org_id }) => org_id);
+  for (const [place, id] of ids.entries())
+    await api.world.db.query("update organization set name = $2 where id = $1", [id, `Velo 50% ${"AB"[place]}`]);
+  const ask = async (query: string) => {
+    const { status, body } = await operator.ask("GET", `${ALL}?${query}`);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
+  };
+  const idsOf = ({ organizations }: { organizations: { id: string }[] }) => organizations.map(({ id }) => id);
+  const first = await ask("query=velo+50%25&limit=1");
+  assert.deepEqual([first.total, first.organizations.length], [2, 1]);
+  const second = await ask(`query=velo+50%25&limit=1&after=${first.next}`);
+  assert.deepEqual([...idsOf(first), ...idsOf(second)].sort(), [...ids].sort());
+  assert.equal(second.next, null);
+  assert.deepEqual(idsOf(await ask(`query=${ids[1]}`)), [ids[1]]);
+  assert.equal((await ask("query=velo&state=active")).total, 0);
+  assert.equal((await ask("query=velo&state=pending_review")).total, 2);
+});
+
+it("a review shows what an organization did so far: test mail, domains and people", async () => {
+  const young = await api.organization("free", "pending_review");
+  await setUp(api, "young@example.net", young.org_id);
+  const review = async () => (await operator.ask("GET", `${ALL}/${young.org_id}/review`)).body.review;
+  assert.deepEqual(await review(), {
+    test_mails: 0,
+    domains: [],
+    people: [{ email: "young@example.net", name: "", role: "owner" }],
+  });
+  await addVerifiedDomain(api, dns, "young.example", { key: young.live_key });
+  const mail = { from: "a@young.example", to: ["b@y.example"], subject: "x", text_body: "x" };
+  const sent = await api.ask("POST", "/v1/send", mail, { key: young.test_key });
+  assert.equal(sent.status, 202, JSON.stringify(sent.body));
+  const { test_mails, domains } = await review();
+  assert.deepEqual([test_mails, domains[0].domain, domains[0].status], [1, "young.example", "verified"]);
+  assert.equal((await operator.ask("GET", `${ALL}/01900000-0000-7000-8000-000000000000/review`)).status, 404);
 });

@@ -1,12 +1,13 @@
 // What operators settle: every organization's plan, state and limits, and with them the review of new ones. The organization's own
 // audit log shows each change.
 import { Type } from "typebox";
-import { changeOrganization, listOrganizations } from "../../accounts/accounts.ts";
+import { changeOrganization, organizationNames, pageOrganizations } from "../../accounts/accounts.ts";
 import { notePerson } from "../../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { isUuid } from "../../platform/database/db.ts";
 import { notFound } from "../../platform/refusal.ts";
-import type { World } from "../../platform/world.ts";
+import { listMembers } from "../members/members.ts";
+import type { PeopleWorld } from "../types.ts";
 
 const tags = ["Operator"];
 const OPERATOR = { needs: "operator" } as const;
@@ -41,8 +42,22 @@ const Changes = Closed(
   { minProperties: 1, description: "null: the plan's limit again" },
 );
 
+const Review = Named(
+  "OrganizationReview",
+  Type.Object({
+    test_mails: Type.Integer({ description: "Accepted with its test keys; counted up to 100,000" }),
+    domains: Type.Array(Type.Object({ domain: Type.String(), type: Type.String(), status: Type.String() })),
+    people: Type.Array(Type.Object({ email: Type.String(), name: Type.String(), role: Type.String() })),
+  }),
+);
+
 /** Mounts them. */
-export function mountOperator(api: Api, world: World): void {
+export function mountOperator(api: Api, world: PeopleWorld): void {
+  mountListing(api, world);
+  mountChange(api, world);
+}
+
+function mountListing(api: Api, world: PeopleWorld): void {
   api.get(
     "/dashboard/api/operator/organizations",
     {
@@ -50,15 +65,55 @@ export function mountOperator(api: Api, world: World): void {
       schema: {
         operationId: "listOrganizations",
         tags,
-        summary: "List every organization, the oldest first",
+        summary: "List organizations, the oldest first",
+        querystring: Closed({
+          query: Type.Optional(Type.String({ maxLength: 191, description: "Part of the name, or the id" })),
+          state: Type.Optional(State),
+          after: Type.Optional({ ...Id, description: "`next` of the page before" }),
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
+        }),
         response: answers({
-          200: Named("OperatedOrganizationList", Type.Object({ organizations: Type.Array(OrganizationLimits) })),
+          200: Named(
+            "OperatedOrganizationList",
+            Type.Object({
+              organizations: Type.Array(OrganizationLimits),
+              total: Type.Integer(),
+              total_is_at_least: Type.Optional(Type.Boolean()),
+              next: Nullable(Id),
+            }),
+          ),
         }),
       },
     },
-    async () => ({ organizations: await listOrganizations(world) }),
+    async (request) => pageOrganizations(world, { ...request.query, limit: request.query.limit ?? 50 }),
   );
 
+  api.get(
+    "/dashboard/api/operator/organizations/:id/review",
+    {
+      config: OPERATOR,
+      schema: {
+        operationId: "getOrganizationReview",
+        tags,
+        summary: "What an organization did so far: test mail, domains, people",
+        params: Type.Object({ id: Type.String({ maxLength: 100 }) }),
+        response: answers({ 200: AnswerOf("review", Review) }, [404]),
+      },
+    },
+    async (request) => {
+      const id = await knownOrganization(world, request.params.id);
+      const [figures, people] = await Promise.all([world.reviewFigures(id), listMembers(world, id)]);
+      return { review: { ...figures, people: people.map(({ email, name, role }) => ({ email, name, role })) } };
+    },
+  );
+}
+
+async function knownOrganization(world: PeopleWorld, id: string): Promise<string> {
+  if (!isUuid(id) || !(await organizationNames(world, [id])).has(id)) throw notFound("organization");
+  return id;
+}
+
+function mountChange(api: Api, world: PeopleWorld): void {
   api.put(
     "/dashboard/api/operator/organizations/:id",
     {
@@ -75,9 +130,7 @@ export function mountOperator(api: Api, world: World): void {
       },
     },
     async (request) => {
-      const { id } = request.params;
-      const known = isUuid(id) && (await listOrganizations(world)).some((one) => one.id === id);
-      if (!known) throw notFound("organization");
+      const id = await knownOrganization(world, request.params.id);
       const { requests_per_second, monthly_quota, ...words } = request.body;
       const organization = await changeOrganization(world, id, {
         ...words,
