@@ -3561,6 +3561,7 @@ func (r ListEmailEventsAnswer) MarshalJSON() ([]byte, error) { return marshalRec
 
 // ListedTemplateVersion is a record of the API.
 type ListedTemplateVersion struct {
+	// Begins at 1
 	Version int64 `json:"version"`
 	// The Subject field
 	Subject   string    `json:"subject"`
@@ -5469,6 +5470,7 @@ type TemplateVariables = map[string]any
 
 // TemplateVersion is a record of the API.
 type TemplateVersion struct {
+	// Begins at 1
 	Version int64 `json:"version"`
 	// The Subject field
 	Subject   string    `json:"subject"`

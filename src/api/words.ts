@@ -223,6 +223,7 @@ const SHARED: Record<string, string> = {
   stats: "The figures",
   suppressions: "The suppressed addresses",
   templates: "The templates",
+  versions: "The versions",
   webhooks: "The endpoints",
   sources: "The sources",
   first_seen: "The first day with mail from it",

@@ -25,7 +25,7 @@ const VERSION_MAX = 2_147_483_647;
 const Listed = Named(
   "ListedTemplateVersion",
   Type.Object({
-    version: Type.Integer(),
+    version: Type.Integer({ description: "Begins at 1" }),
     subject: Type.String(),
     created_at: Time,
     created_by: Nullable(
@@ -87,7 +87,7 @@ export function mountVersions(api: Api, world: Pick<World, "db">): void {
         summary: "Get one version of a template with its sources",
         description:
           "updateTemplate with its sources, and those of its variables that were declared, makes it the current one again.",
-        params: Type.Object({ id, version: Type.String({ maxLength: 20, description: "Its number" }) }),
+        params: Type.Object({ id, version: Type.String({ maxLength: 1024, description: "Its number" }) }),
         response: answers({ 200: AnswerOf("version", Version) }, [404]),
       },
     },

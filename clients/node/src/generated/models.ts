@@ -1820,6 +1820,7 @@ export type ListEmailEventsAnswer = {
 };
 
 export type ListedTemplateVersion = {
+  /** Begins at 1 */
   version: number;
   /** The Subject field */
   subject: string;
@@ -2741,6 +2742,7 @@ export type TemplateVariableRequestInput = {
 export type TemplateVariables = { [name: string]: unknown };
 
 export type TemplateVersion = {
+  /** Begins at 1 */
   version: number;
   /** The Subject field */
   subject: string;

@@ -2460,6 +2460,7 @@ class ListEmailEventsAnswer(_ListEmailEventsAnswerRequired, _ListEmailEventsAnsw
 
 
 _ListedTemplateVersionRequired = TypedDict("_ListedTemplateVersionRequired", {
+    # Begins at 1
     "version": "int",
     # The Subject field
     "subject": "str",
@@ -3774,6 +3775,7 @@ class TemplateVariableRequestInput(_TemplateVariableRequestInputRequired, _Templ
 TemplateVariables = Dict[str, Any]
 
 _TemplateVersionRequired = TypedDict("_TemplateVersionRequired", {
+    # Begins at 1
     "version": "int",
     # The Subject field
     "subject": "str",
