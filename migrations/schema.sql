@@ -191,7 +191,7 @@ CREATE OR REPLACE FUNCTION public.suppression_rank(reason text)
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
 AS $function$
-  select case reason when 'complaint' then 3 when 'hard_bounce' then 2 when 'unsubscribe' then 1 else 0 end $function$;
+  select case when reason = 'complaint' then 3 when reason = 'hard_bounce' then 2 when reason = 'unsubscribe' then 1 else 0 end $function$;
 
 CREATE OR REPLACE FUNCTION public.uuid_floor(at timestamp with time zone)
  RETURNS uuid
@@ -1474,6 +1474,9 @@ create table request_rate (
   org_id uuid not null,
   full_at timestamp with time zone not null,
   granted integer not null,
+  asked_s double precision,
+  limit_per_s integer,
+  wanted integer,
   constraint request_rate_pkey PRIMARY KEY (org_id)
 ) with (fillfactor=50);
 alter table request_rate enable row level security;

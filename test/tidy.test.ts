@@ -283,7 +283,8 @@ describe("statements", () => {
     const conflict = "insert into event (id) values ($1) on conflict (id) do update set id = gen_random_uuid()";
     complainsOfStatement(conflict, /gen_random_uuid/);
     complainsOfStatement("update event set at = statement_timestamp(); select clock_timestamp()", /^$/);
-    complainsOfStatement("insert into event (id) select gen_random_uuid()", /^$/);
+    complainsOfStatement("insert into event (id) select gen_random_uuid() returning 1", /^$/);
+    complainsOfStatement("insert into event (id) select id from other", /without `returning`/);
   });
 
   it("of a migration make no triggers, and policies by procedures", () => {

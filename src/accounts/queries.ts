@@ -238,10 +238,13 @@ export function revokeKey(db: Query, orgId: string, id: string, at: Date) {
   ]);
 }
 
-// The bucket is full again within a second. A stored time beyond that was written before the clock was set back.
-const FULL_AT = "least(s.full_at, statement_timestamp() + interval '1 second')";
-// What is in the bucket of `limit` now, whole requests only; `s` is the row that is there.
-const FILLED = `floor(a.limit_per_s * (1 - greatest(0, extract(epoch from ${FULL_AT} - statement_timestamp()))))`;
+// For how many seconds the bucket is not full yet; `s` is the row that is there. A stored time beyond one was written before the clock was
+// set back. Citus takes no sum of a time and an interval where a row is changed: it depends on the session's time zone.
+const AHEAD = "greatest(0, least(1, extract(epoch from s.full_at - to_timestamp(excluded.asked_s))))::float8";
+// What is in the bucket of `limit` now, whole requests only.
+const FILLED = `floor(excluded.limit_per_s * (1 - ${AHEAD}))`;
+const GRANTED = `least(excluded.wanted, ${FILLED})::int`;
+const LEFT_S = "extract(epoch from full_at - to_timestamp(asked_s))::float8";
 
 /**
  * Takes up to `wanted` requests out of each organization's bucket, which holds one second's worth. `left`: whole requests
@@ -249,20 +252,18 @@ const FILLED = `floor(a.limit_per_s * (1 - greatest(0, extract(epoch from ${FULL
  */
 export function drawRequests(db: Query, asked: { org_id: string; limit: number; wanted: number }[]) {
   return db.query<{ org_id: string; granted: number; left: number; wait_ms: number }>(
-    `with asked as materialized (
-       select * from unnest($1::uuid[], $2::int[], $3::int[]) as a (org_id, limit_per_s, wanted)),
-     drawn as (
-       insert into request_rate as s (org_id, full_at, granted)
-       select org_id, statement_timestamp() + wanted * interval '1 second' / limit_per_s, wanted from asked
-       on conflict (org_id) do update set (full_at, granted) = (
-         select greatest(${FULL_AT}, statement_timestamp())
-                  + least(a.wanted, ${FILLED})::int * interval '1 second' / a.limit_per_s,
-                least(a.wanted, ${FILLED})::int
-           from asked a where a.org_id = s.org_id)
-       returning org_id, full_at, granted)
-     select s.org_id, s.granted, greatest(0, ${FILLED})::int as left,
-            1000 * greatest(0, extract(epoch from s.full_at - statement_timestamp()) - 1 + 1.0 / a.limit_per_s)::float8 as wait_ms
-       from drawn s join asked a using (org_id)`,
+    `with drawn as (
+       insert into request_rate as s (org_id, full_at, granted, asked_s, limit_per_s, wanted)
+       select org_id, to_timestamp(at_s + wanted::float8 / limit_per_s), wanted, at_s, limit_per_s, wanted
+         from unnest($1::uuid[], $2::int[], $3::int[]) as a (org_id, limit_per_s, wanted),
+              (select extract(epoch from statement_timestamp())::float8 as at_s) as t
+       on conflict (org_id) do update set
+         full_at = to_timestamp(excluded.asked_s + ${AHEAD} + ${GRANTED}::float8 / excluded.limit_per_s),
+         granted = ${GRANTED}, asked_s = excluded.asked_s, limit_per_s = excluded.limit_per_s, wanted = excluded.wanted
+       returning org_id, full_at, granted, asked_s, limit_per_s)
+     select org_id, granted, greatest(0, floor(limit_per_s * (1 - greatest(0, least(1, ${LEFT_S})))))::int as left,
+            1000 * greatest(0, ${LEFT_S} - 1 + 1.0 / limit_per_s)::float8 as wait_ms
+       from drawn`,
     [asked.map(({ org_id }) => org_id), asked.map(({ limit }) => limit), asked.map(({ wanted }) => wanted)],
   );
 }

@@ -51,7 +51,8 @@ export function insertRecords(tx: Tx, orgId: string, reportId: string, records: 
        envelope_from, envelope_to, reasons, dkim_results, spf_results)
      select $1::uuid, $2::uuid, r.* from jsonb_to_recordset($3::jsonb) as r (position integer, source_ip inet, count bigint,
        disposition text, dkim text, spf text, header_from text, envelope_from text, envelope_to text, reasons jsonb,
-       dkim_results jsonb, spf_results jsonb)`,
+       dkim_results jsonb, spf_results jsonb)
+     returning 1`,
     [orgId, reportId, JSON.stringify(records)],
   );
 }

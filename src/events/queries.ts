@@ -26,7 +26,8 @@ export function insertEvents(tx: Tx, events: MailEvent[]) {
   return tx.execute(
     `insert into event (${COLUMNS.join(", ")})
      select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::timestamptz[], $7::smallint[],
-       $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::int[], $16::text[])`,
+       $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::int[], $16::text[])
+     returning 1`,
     COLUMNS.map((name) => events.map((event) => event[name])),
   );
 }

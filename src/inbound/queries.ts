@@ -63,15 +63,15 @@ const queueFirst = emailFirst + Object.keys(EMAIL).length;
 const emailNames = Object.keys(EMAIL);
 
 const ACCEPT = `with r as (
-    insert into inbound_raw (${Object.keys(RAW).join(", ")}) select u.* from ${unnest(RAW, rawFirst)}),
+    insert into inbound_raw (${Object.keys(RAW).join(", ")}) select u.* from ${unnest(RAW, rawFirst)} returning 1),
   e as (
     insert into inbound_email (${emailNames.join(", ")}, status)
     select ${emailNames.map((name) => (name === "route" ? "u.route::jsonb" : `u.${name}`)).join(", ")}, 'received'
-      from ${unnest(EMAIL, emailFirst)})
+      from ${unnest(EMAIL, emailFirst)} returning 1)
   insert into inbound_queue (org_id, id, raw_id, next_attempt_at, claim_id, attempts, lease_until)
   select u.*, case when u.claim_id is null then 0 else 1 end,
          case when u.claim_id is null then null else now() + $1::int * interval '1 millisecond' end
-    from ${unnest(QUEUE, queueFirst)}`;
+    from ${unnest(QUEUE, queueFirst)} returning 1`;
 
 /** A batch of messages with their recipients and places in the queue, in one statement and so in one commit. */
 export function acceptMail(
@@ -307,12 +307,16 @@ const GROWING = new Set(["event_ids", "forward_ids"]);
 
 function setColumn(name: string): string {
   if (name in FOUND) {
-    const found = name === "findings" ? "u.findings::jsonb" : `u.${name}`;
-    return `${name} = case when u.keeps then e.${name} else ${found} end`;
+    return `${name} = case when u.keeps then e.${name} else u.${name} end`;
   }
-  if (name === "rule_ids") return "rule_ids = u.rule_ids::uuid[]";
-  return GROWING.has(name) ? `${name} = e.${name} || u.${name}::uuid[]` : `${name} = u.${name}`;
+  return GROWING.has(name) ? `${name} = e.${name} || u.${name}` : `${name} = u.${name}`;
 }
+
+/** What the parameters have as text is made what the columns are here: Citus takes no such conversion where rows are changed. */
+const FINISHED = Object.keys(FINISH).map((name) => {
+  if (name === "findings") return "u.findings::jsonb";
+  return name.endsWith("_ids") ? `u.${name}::uuid[]` : `u.${name}`;
+});
 
 /** Writes what became of claimed mail and takes it out of the queue; returns those whose claim still stood. */
 export function finishMail(tx: Tx, rows: readonly FinishRow[]) {
@@ -325,7 +329,7 @@ export function finishMail(tx: Tx, rows: readonly FinishRow[]) {
     forward_ids: `{${row.forward_ids.join(",")}}`,
   }));
   return tx.query<{ org_id: string; id: string; claim_id: string }>(
-    `with u as (select * from ${unnest(FINISH, 1)}),
+    `with u as materialized (select ${FINISHED.join(", ")} from ${unnest(FINISH, 1)}),
      mine as (
        delete from inbound_queue q using u
         where q.org_id = u.org_id and q.id = u.id and q.claim_id = u.claim_id

@@ -88,7 +88,7 @@ export function dropRecoveryCodes(db: Query, personId: string) {
 }
 
 export function insertRecoveryCodes(tx: Tx, personId: string, digests: Buffer[]) {
-  return tx.execute("insert into recovery_code (person_id, digest) select $1, unnest($2::bytea[])", [
+  return tx.execute("insert into recovery_code (person_id, digest) select $1, unnest($2::bytea[]) returning 1", [
     personId,
     digests,
   ]);

@@ -180,16 +180,17 @@ const LONGEST = `case when bool_or(e.expires_at is null) over same then null els
 /** Turns one block into entries, inside the database. */
 export function commitBlock(tx: Tx, claim: Claim, { now, position }: { now: Date; position: number }) {
   return tx.execute(
-    `with written as (insert into suppression as s (${INSERT_COLUMNS})
+    `with listed as (
      select distinct on (${KEY})
-            $2, ${ENTRY_ID}, e.email, e.reason, coalesce(e.scope_type, 'org'), coalesce(e.scope_id, ''),
-            'import:' || $5, null, e.bounce_code, e.diag_code, null, e.note, ${LONGEST}, $1
+            $2::uuid, ${ENTRY_ID}, e.email, e.reason, coalesce(e.scope_type, 'org'), coalesce(e.scope_id, ''),
+            'import:' || $5, null::uuid, e.bounce_code, e.diag_code, null, e.note, ${LONGEST}, $1::timestamptz
        from suppression_import_block b,
             rows from (json_to_recordset(b.entries) as (${ENTRY_FIELDS})) with ordinality
               as e (email, reason, scope_type, scope_id, bounce_code, diag_code, note, expires_at, place)
       where b.org_id = $2 and b.job_id = $3 and b.position = $4
      window same as (partition by ${KEY})
-      order by ${KEY}, suppression_rank(e.reason) desc, e.place
+      order by ${KEY}, suppression_rank(e.reason) desc, e.place),
+     written as (insert into suppression as s (${INSERT_COLUMNS}) select * from listed
      ${MERGE} ${WRITTEN})
      ${COUNT_WRITTEN}`,
     [now, claim.org_id, claim.id, position, claim.provider],

@@ -216,11 +216,11 @@ export const COUNT_WRITTEN = `insert into suppression_count (org_id, source, rea
   select org_id, source, reason, scope_type, sum(entries)
     from (select org_id, source, reason, scope_type, 1 as entries from written
           union all select org_id, was[1], was[2], scope_type, -1 from written where was is not null) as changed
-   group by 1, 2, 3, 4 having sum(entries) <> 0`;
+   group by 1, 2, 3, 4 having sum(entries) <> 0 returning 1`;
 export const WRITTEN = "returning s.org_id, s.source, s.reason, s.scope_type, s.was";
 
 const COUNT_REMOVED = `insert into suppression_count (org_id, source, reason, scope_type, entries)
-  select org_id, source, reason, scope_type, -count(*) from removed group by 1, 2, 3, 4`;
+  select org_id, source, reason, scope_type, -count(*) from removed group by 1, 2, 3, 4 returning 1`;
 
 // An expired entry is as good as absent: a new one takes its row, with an id of its own.
 const GONE = "s.expires_at <= $1";
@@ -368,7 +368,7 @@ export function foldCounts(db: Query, orgId: string) {
     `with gone as (delete from suppression_count where org_id = $1 returning source, reason, scope_type, entries)
      insert into suppression_count (org_id, source, reason, scope_type, entries)
      select $1, source, reason, scope_type, sum(entries) from gone group by source, reason, scope_type
-     having sum(entries) <> 0`,
+     having sum(entries) <> 0 returning 1`,
     [orgId],
   );
 }

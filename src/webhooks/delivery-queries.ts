@@ -135,10 +135,12 @@ export function requeueFinished(tx: Tx, orgId: string, pairs: { ids: string[]; n
        update webhook_delivery d set replayed_at = $4
          from unnest($2::uuid[], $3::uuid[]) as r(id, new_id)
         where d.org_id = $1 and d.id = r.id
-       returning r.new_id, d.webhook_id, d.event_id, d.event)
+       returning r.new_id, d.webhook_id, d.event_id, d.event),
+     known as (
+       select $1::uuid, a.new_id, a.webhook_id, a.event_id, a.event, octet_length(e.body), $4::timestamptz, $4::timestamptz
+         from again a join webhook_event e on e.org_id = $1 and e.id = a.event_id)
      insert into webhook_queue (org_id, id, webhook_id, event_id, event, body_bytes, created_at, next_attempt_at)
-     select $1, a.new_id, a.webhook_id, a.event_id, a.event, octet_length(e.body), $4, $4
-       from again a join webhook_event e on e.org_id = $1 and e.id = a.event_id`,
+     select * from known returning 1`,
     [orgId, pairs.ids, pairs.new_ids, at],
   );
 }
@@ -167,7 +169,7 @@ export function failEvents(tx: Tx, events: readonly EventKey[], why: { error: st
                  'failed', q.status_code, $3 as error, q.duration_ms, q.attempt_id)
      insert into webhook_delivery (org_id, id, webhook_id, event_id, event, created_at, finished_at, attempt, status,
                                    status_code, error, duration_ms, attempt_id)
-     select * from done`,
+     select * from done returning 1`,
     [...eventArrays(events), why.error, why.at],
   );
 }

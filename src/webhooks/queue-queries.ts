@@ -77,7 +77,8 @@ export function insertDeliveries(tx: Tx, bodies: NewBody[], deliveries: NewDeliv
      insert into webhook_queue (org_id, id, webhook_id, event_id, event, body_bytes, created_at, next_attempt_at)
      select d.*, $1, $1
        from unnest($6::uuid[], $7::uuid[], $8::uuid[], $9::uuid[], $10::text[], $11::integer[])
-         as d(org_id, id, webhook_id, event_id, event, body_bytes)`,
+         as d(org_id, id, webhook_id, event_id, event, body_bytes)
+     returning 1`,
     [at, ...inColumns(BODY, bodies, writer), ...inColumns(DELIVERY, deliveries, writer)],
   );
 }
@@ -257,7 +258,7 @@ export function finishDeliveries(tx: Tx, outcomes: readonly Outcome[]) {
                  o.status_code, o.error, o.duration_ms, o.attempt_id)
      insert into webhook_delivery (org_id, id, webhook_id, event_id, event, created_at, finished_at, attempt, status,
                                    status_code, error, duration_ms, attempt_id)
-     select * from done`,
+     select * from done returning 1`,
     [...outcomeColumns(outcomes), outcomes.map((outcome) => outcome.status)],
   );
 }
@@ -388,7 +389,7 @@ export function failDeliveries(tx: Tx, lane: LaneKey, why: { error: string; at: 
                  'failed', status_code, $3 as error, duration_ms, attempt_id)
      insert into webhook_delivery (org_id, id, webhook_id, event_id, event, created_at, finished_at, attempt, status,
                                    status_code, error, duration_ms, attempt_id)
-     select * from done`,
+     select * from done returning 1`,
     [lane.org_id, lane.webhook_id, why.error, why.at, why.limit],
   );
 }

@@ -11,15 +11,30 @@ const CHANGES = new RegExp(
 /** The first migration that keeps to it: those before are rewritten when a schema is distributed. */
 const FIRST = 215;
 
+/** An insert of rows that a select gives; up to its end, or to the end of the part of the statement that it is. */
+const INSERTS = /\binsert\s+into\s+\w+(?:\s+as\s+\w+)?\s*\((?:[^()]|\([^()]*\))*\)\s*select\b[^;]*/gi;
+
 /** Functions that give another value for each row stand in no update, delete or `on conflict do update`. */
 export function checkStatements(source: Source): Violation[] {
   if (/\.(test|fixture)\.ts$/.test(source.path)) return [];
-  return source.literals.flatMap(({ what, line }) => {
+  const copied = source.literals.flatMap(({ what, line }) =>
+    [...what.matchAll(INSERTS)]
+      .filter(([insert]) => !/\breturning\b|\bon conflict\b|\?\s*\)?$/i.test(insert))
+      .map(() => ({
+        rule: "statements",
+        path: source.path,
+        line,
+        message:
+          "inserts what a select gives without `returning` or `on conflict`: Citus would COPY, past row-level security",
+      })),
+  );
+  const changed = source.literals.flatMap(({ what, line }) => {
     const found = CHANGES.exec(what)?.[1];
     if (!found) return [];
     const message = `changes rows with ${found}), which Citus refuses: take statement_timestamp() or a parameter`;
     return [{ rule: "statements", path: source.path, line, message }];
   });
+  return [...copied, ...changed];
 }
 
 /** Migrations make no triggers on tables, and policies by procedures alone, which know the form that is needed. */

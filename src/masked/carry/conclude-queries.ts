@@ -90,14 +90,15 @@ const CONCLUDE = `with t as (
     insert into masked_message_id (${names(KNOWN_ID)}) select u.* from ${rowsOf(KNOWN_ID)}
         on conflict (org_id, alias_id, digest) do nothing),
   s as (
-    insert into masked_sent (${names(SENT)})
-    select u.* from ${rowsOf(SENT)} join masked_contact k on k.org_id = u.org_id and k.id = u.contact_id
+    with known as (
+      select u.* from ${rowsOf(SENT)} join masked_contact k on k.org_id = u.org_id and k.id = u.contact_id)
+    insert into masked_sent (${names(SENT)}) select * from known
         on conflict (org_id, contact_id, digest) do nothing),
   c as (
     update masked_contact c
        set received = c.received + u.received, sent = c.sent + u.sent, last_seen_at = greatest(c.last_seen_at, u.at)
       from ${rowsOf(CONTACT)} where c.org_id = u.org_id and c.id = u.id),
-  a as (insert into masked_activity (${names(ENTRY)}) select u.* from ${rowsOf(ENTRY)})
+  a as (insert into masked_activity (${names(ENTRY)}) select u.* from ${rowsOf(ENTRY)} returning 1)
   update masked_alias m set emails_received = m.emails_received + u.received,
          emails_forwarded = m.emails_forwarded + u.forwarded, emails_replied = m.emails_replied + u.replied,
          emails_blocked = m.emails_blocked + u.blocked, last_activity_at = greatest(m.last_activity_at, u.at)

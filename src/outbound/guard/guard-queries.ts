@@ -71,10 +71,10 @@ export function pause(
   { id, identity, reason, other }: { id: string; identity: string; reason: string; other: string | null },
 ) {
   return db.execute(
-    `update sending_guard
-        set database_identity = $2, reason = $3, other_url = coalesce($4, other_url),
-            paused_at = coalesce(paused_at, statement_timestamp())
-      where id = $1`,
+    `with t as (select statement_timestamp() as at)
+     update sending_guard
+        set database_identity = $2, reason = $3, other_url = coalesce($4, other_url), paused_at = coalesce(paused_at, t.at)
+       from t where id = $1`,
     [id, identity, reason, other],
   );
 }
@@ -111,8 +111,9 @@ export function resume(db: Query, leap: number) {
 /** One further; no row where the database is another one, went back behind `seen`, or is paused. */
 export function beat(db: Query, seen: Pick<Guard, "id" | "beats">, hasSent: boolean) {
   return db.query<{ beats: number }>(
-    `update sending_guard set beats = beats + 1, sent_at = case when $3::boolean then statement_timestamp() else sent_at end
-      where id = $1 and beats >= $2 and paused_at is null
+    `with t as (select statement_timestamp() as at)
+     update sending_guard set beats = beats + 1, sent_at = case when $3::boolean then t.at else sent_at end
+       from t where id = $1 and beats >= $2 and paused_at is null
       returning beats`,
     [seen.id, seen.beats, hasSent],
   );

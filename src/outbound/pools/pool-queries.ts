@@ -91,7 +91,8 @@ export function insertSource(tx: Tx, orgId: string, row: SourceRow) {
     `with s as (
        insert into source (id, org_id, pool, ip, ehlo, weight, warmup_started_at)
        values ($2, $1, $3, $4::inet, $5, $6, $7) returning id, slots)
-     insert into lease (source_id, slot) select s.id, slot from s, generate_series(0, s.slots - 1) as slot`,
+     insert into lease (source_id, slot) select s.id, slot from s, generate_series(0, s.slots - 1) as slot
+     returning 1`,
     [orgId, row.id, row.pool, row.ip, row.ehlo, row.weight, row.warmup_started_at],
   );
 }
@@ -227,10 +228,11 @@ export type UsageCount = Pick<UsageRow, "source_id" | "day" | "delivered" | "def
 export function addUsage(db: Query, counts: UsageCount[]) {
   const columns = ["source_id", "day", "delivered", "deferred", "bounced", "blocked"] as const;
   return db.execute(
-    `insert into source_day as d (${columns.join(", ")})
+    `with known as (
      select u.* from unnest($1::uuid[], $2::date[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
        as u (${columns.join(", ")}) join source s on s.id = u.source_id
-      order by 1, 2
+      order by 1, 2)
+     insert into source_day as d (${columns.join(", ")}) select * from known
      on conflict (source_id, day) do update
        set delivered = d.delivered + excluded.delivered, deferred = d.deferred + excluded.deferred,
            bounced = d.bounced + excluded.bounced, blocked = d.blocked + excluded.blocked`,

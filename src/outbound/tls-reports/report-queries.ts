@@ -8,10 +8,11 @@ import type { Query } from "../../platform/database/db.ts";
  */
 export function planReports(db: Query, { day, at, spread_s }: { day: string; at: Date; spread_s: number }) {
   return db.execute(
-    `insert into tls_report_due (day, domain, next_at)
+    `with due as (
      select $1::date, d.domain, $2::timestamptz + abs(hashtextextended(d.domain, 0) % $3) * interval '1 second'
        from (select distinct domain from tls_result where day = $1::date) d
-      where not exists (select from tls_report_due where day = $1::date)
+      where not exists (select from tls_report_due where day = $1::date))
+     insert into tls_report_due (day, domain, next_at) select * from due
      on conflict do nothing`,
     [day, at, spread_s],
   );

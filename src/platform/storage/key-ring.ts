@@ -86,8 +86,8 @@ async function readSealing(db: Query): Promise<number> {
 export async function insertRing(db: Query, masterKey: Buffer, ring: KeyRing): Promise<void> {
   const { master_key, sealed } = sealRing(masterKey, ring);
   await db.execute(
-    `insert into key_ring (number, master_key, sealed)
-     select coalesce(max(number), 0) + 1, $1, $2 from key_ring`,
+    `with next as (select coalesce(max(number), 0) + 1, $1::bytea, $2::bytea from key_ring)
+     insert into key_ring (number, master_key, sealed) select * from next returning 1`,
     [master_key, sealed],
   );
 }

@@ -104,7 +104,7 @@ function pickedAs(name: string): string {
 }
 
 function insert(table: string, columns: Columns, first: number): string {
-  return `insert into ${table} (${Object.keys(columns).join(", ")}) ${unnest(columns, first)}`;
+  return `insert into ${table} (${Object.keys(columns).join(", ")}) ${unnest(columns, first)} returning 1`;
 }
 
 const PARTS = [
@@ -128,9 +128,10 @@ function acceptStatement(): string {
   return `with m as (${insert("message", MESSAGE, at("messages"))}),
     b as (insert into message_body (org_id, id, mime, blob_key)
           select u.org_id, u.id, substring($${next}::bytea from u.start for u.length), u.blob_key
-            from (${unnest(BODY, at("bodies"))}) as u),
+            from (${unnest(BODY, at("bodies"))}) as u returning 1),
     r as (${insert("recipient", RECIPIENT, at("recipients"))}),
-    d as (${insert("delivery", DELIVERY, at("deliveries"))} returning lane_id, due_at, owner),
+    d as (with known as (${unnest(DELIVERY, at("deliveries"))})
+          insert into delivery (${Object.keys(DELIVERY).join(", ")}) select * from known returning lane_id, due_at, owner),
     l as (update lane set next_at = w.due_at
             from (select lane_id, min(due_at) as due_at from d where owner is null group by lane_id order by lane_id) w
            where lane.id = w.lane_id and lane.next_at > w.due_at),

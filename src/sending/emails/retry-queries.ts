@@ -24,13 +24,14 @@ export type NewDelivery = {
 /** Fails (isLaneGone) where a lane is not there any more. */
 export function insertDeliveries(tx: Tx, orgId: string, id: string, { rows, now }: { rows: NewDelivery[]; now: Date }) {
   return tx.execute(
-    `with d as (
-       insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, charged_at, expires_at, return_path_host)
-       select $1, $2, u.position, (select id from lane where id = u.lane_id and retired_xid is null), u.email, u.due_at,
+    `with known as (
+       select $1::uuid, $2::uuid, u.position, (select id from lane where id = u.lane_id and retired_xid is null), u.email, u.due_at,
               $3::timestamptz, $3::timestamptz, u.expires_at, u.return_path_host
          from unnest($4::smallint[], $5::bigint[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[])
-           as u (position, lane_id, email, due_at, expires_at, return_path_host)
-       returning lane_id, due_at)
+           as u (position, lane_id, email, due_at, expires_at, return_path_host)),
+     d as (
+       insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, charged_at, expires_at, return_path_host)
+       select * from known returning lane_id, due_at)
      update lane set next_at = w.due_at
        from (select lane_id, min(due_at) as due_at from d group by lane_id order by lane_id) w
       where lane.id = w.lane_id and lane.next_at > w.due_at`,
