@@ -15,6 +15,7 @@ import {
 import { type Running, startRoles } from "./app.ts";
 import { noteCommand } from "./audit/audit.ts";
 import { addBackupCommands } from "./commands/backup.ts";
+import { addCellCommands } from "./commands/cells.ts";
 import { addCertificateCommands } from "./commands/certificates.ts";
 import { commandConfig, logBeside } from "./commands/command-config.ts";
 import { addMasterKeyCommands } from "./commands/master-key.ts";
@@ -383,6 +384,7 @@ program
   .action(operatorMail);
 addBackupCommands(program, ownVersion());
 addCertificateCommands(program);
+addCellCommands(program);
 addUpgradeCommand(program);
 addSetupCommand(program);
 program

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Config } from "./config.ts";
 import { createClock } from "./platform/clock.ts";
+import { isDistributed } from "./platform/database/cells.ts";
 import { openDb } from "./platform/database/db.ts";
 import { migrate } from "./platform/database/migrate.ts";
 import { makePartitions } from "./platform/database/partitions.ts";
@@ -53,7 +54,7 @@ export async function openWorld(
 async function openMigrated(config: Config, log: Log, databaseUrl: string): Promise<World> {
   const applied = await migrate(databaseUrl);
   if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
-  const world = buildWorld(config, log, databaseUrl);
+  const world = buildWorld(config, log, databaseUrl, await isDistributed(databaseUrl));
   try {
     await followDatabaseClock(world);
     await useKeyRing(world);
@@ -65,8 +66,8 @@ async function openMigrated(config: Config, log: Log, databaseUrl: string): Prom
   }
 }
 
-/** A World over a database that is up already; tests use it with parts of their own. */
-export function buildWorld(config: Config, log: Log, databaseUrl: string): World {
+/** A World over a database that is up already; tests use it with parts of their own. `distributed`: by Citus. */
+export function buildWorld(config: Config, log: Log, databaseUrl: string, distributed = false): World {
   const clock = createClock({ offsetFile: config.testing.clock_file });
   const resolver = createResolver({
     servers: config.dns_servers,
@@ -87,6 +88,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string): World
       onError: (err) => log.warn({ err }, "a database connection was lost"),
       pooler_url: config.database_pooler_url,
       connections_max: config.database_connections,
+      distributed,
     }),
     random,
     fetch: createSafeFetch({ resolver, inside: insideOf(config) }),

@@ -4,6 +4,7 @@ import { networkInterfaces } from "node:os";
 import type { FoundConfig } from "../config.ts";
 import { findMaskedKey } from "../masked/queries.ts";
 import { allSources } from "../outbound/pools/pool-queries.ts";
+import { isDistributed } from "../platform/database/cells.ts";
 import { openDb, type Query } from "../platform/database/db.ts";
 import type { Resolver } from "../platform/dns/resolver.ts";
 import { isSeenByOthers, publicAddresses } from "../platform/net/public-addresses.ts";
@@ -31,7 +32,7 @@ export async function askDatabase<T>(
   try {
     const url = config.database_url ?? (await embeddedUrl(config.data_dir));
     if (url === null) return null;
-    const db = openDb(url, { onError: () => undefined });
+    const db = openDb(url, { onError: () => undefined, distributed: await isDistributed(url) });
     try {
       return await ask(db);
     } finally {

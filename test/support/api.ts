@@ -70,7 +70,8 @@ export async function testApi(
 ): Promise<TestApi> {
   const config = testConfig(env);
   const database = await testDatabase();
-  const world = await change(buildWorld(config, createLog({ level: config.log_level, role: "test" }), database.url));
+  const log = createLog({ level: config.log_level, role: "test" });
+  const world = await change(buildWorld(config, log, database.url, database.distributed));
   const first = await bootstrap(world, { live_key: null, test_key: null });
   if (!first) throw new Error("the template database must be empty");
   const engine = createEngine(world);

@@ -2,6 +2,7 @@
 // the run's; a file run on its own (`node --test src/x.test.ts`) starts one for itself and stops it with its last database.
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
+import { citusDatabase } from "./citus.ts";
 import {
   cloneTemplate,
   dropDatabase,
@@ -18,6 +19,8 @@ export type TestDatabase = {
   url: string;
   /** As the superuser, on this same database: to look past row-level security. */
   admin_url: string;
+  /** With POSTERN_TEST_CITUS=1 Citus keeps its schema, on one of two workers. */
+  distributed?: boolean;
   /** Removes the database, cutting sessions that are left on it. */
   drop(): Promise<void>;
 };
@@ -27,6 +30,7 @@ let openDatabases = 0;
 
 /** A database of its own with the current schema and no rows. Call it in `before`, and `drop` in `after`. */
 export async function testDatabase(): Promise<TestDatabase> {
+  if (process.env.POSTERN_TEST_CITUS) return await citusDatabase();
   const server = await serverOfRun();
   const name = `postern_test_${randomBytes(8).toString("hex")}`;
   const url = await cloneTemplate(server, name);

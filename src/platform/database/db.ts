@@ -5,7 +5,7 @@ import pg from "pg";
 import { sleep } from "../clock.ts";
 import { createFairPlaces } from "../fair/fair-gate.ts";
 import { replanAsTablesGrow } from "./replan.ts";
-import { beginWith, CONNECTIONS_MAX, type Setting, startUpOptions } from "./session-settings.ts";
+import { beginWith, CONNECTIONS_MAX, passedOn, type Setting, startUpOptions } from "./session-settings.ts";
 
 // bigint and numeric as numbers (counters stay far below 2^53), dates as their text, not as a local-time Date.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -157,6 +157,8 @@ export type DbOptions = {
   onError(error: Error): void;
   /** A pooler in front of the same database, for all but LISTEN. */
   pooler_url?: string | null;
+  /** Citus keeps the tables on another server (cells.ts), which knows what is set in a transaction alone. */
+  distributed?: boolean;
   /** At once, but for those that LISTEN; 30 by default. */
   connections_max?: number;
   /** For tests. */
@@ -176,7 +178,7 @@ export function openDb(url: string, options: DbOptions): Db {
   const tenant = openPool(url, forTenants, connections_max - shared, options);
   const inPlace = shareOut(connections_max - shared);
   return {
-    ...(options.pooler_url ? singly(system) : statements(system)),
+    ...(options.pooler_url || options.distributed ? singly(system) : statements(system)),
     transaction(work, statementMs) {
       if (statementMs === undefined) return inTransaction(system, [], work);
       return inTransaction(system, [["statement_timeout", String(statementMs)]], work, statementMs + answer_ms);
@@ -193,7 +195,7 @@ export function openDb(url: string, options: DbOptions): Db {
   };
 }
 
-/** Over a pooler each statement is a transaction: its settings must reach the session that runs it. */
+/** Over a pooler or on Citus each statement is a transaction: its settings must reach the session that runs it. */
 function singly(connections: Connections): Query {
   return {
     query: (text, values) => inTransaction(connections, [], (tx) => tx.query(text, values)),
@@ -222,14 +224,14 @@ function openPool(
   url: string,
   own: Setting[],
   max: number,
-  { onError, pooler_url, statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS }: DbOptions,
+  { onError, pooler_url, distributed, statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS }: DbOptions,
 ): Connections {
   const settings = [...ALWAYS, ...own];
   const pool = new pg.Pool({
     connectionString: pooler_url ?? url,
     ...KEEP_ALIVE,
     query_timeout: statement_ms + answer_ms,
-    ...(pooler_url ? {} : { options: startUpOptions([...KEPT_ALIVE, ...settings]) }),
+    ...(pooler_url ? {} : { options: startUpOptions(distributed ? KEPT_ALIVE : [...KEPT_ALIVE, ...settings]) }),
     max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: 60_000,
@@ -239,7 +241,8 @@ function openPool(
   // connection's own of one that is lost between two statements of a transaction, whose next statement then fails.
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", () => undefined));
-  if (pooler_url) return { pool, settings, prepares: false };
+  if (pooler_url) return { pool, settings: passedOn(settings), prepares: false };
+  if (distributed) return { pool, settings: passedOn(settings), prepares: true };
   replanAsTablesGrow(pool);
   return { pool, settings: [], prepares: true };
 }

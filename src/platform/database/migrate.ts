@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
+import { BEGIN_AS_SYSTEM } from "./session-settings.ts";
 
 const FOLDER = resolve(fileURLToPath(import.meta.url), "../../../../migrations");
 const LOCK = 0x706f7374; // "post"
@@ -117,7 +118,7 @@ export async function applyMissing(client: pg.Client, migrations: Migration[]): 
 }
 
 async function apply(client: pg.Client, migration: Migration): Promise<void> {
-  await client.query("begin");
+  await client.query(BEGIN_AS_SYSTEM);
   try {
     await client.query(migration.text);
     await client.query("insert into schema_migration (number, name, checksum) values ($1, $2, $3)", [

@@ -1,12 +1,24 @@
 // The settings that statements run with. PostgreSQL takes them when a session starts; a pooler such as PgBouncer refuses that, and hands
 // each transaction another session, so there they are set in the transaction and end with it. A setting that stayed behind would give the
-// next client another one's rights, so nothing is ever set for a session.
+// next client another one's rights, so nothing is ever set for a session. Citus, which runs statements in sessions of its own on another
+// server, passes on what is set in a transaction, and nothing else: there, too, they are set in each.
 
 /** Of one process, if nothing else is set, and the least that all its work goes on with. */
 export const CONNECTIONS_MAX = 30;
 export const CONNECTIONS_MIN = 9;
 
 export type Setting = readonly [name: string, value: string];
+
+/** Makes Citus pass on what the transaction sets after it. PostgreSQL without Citus knows no such setting, and ignores it. */
+const PASSED_ON: Setting = ["citus.propagate_set_commands", "local"];
+
+/** The beginning of a transaction that sees every organization's rows, wherever the database keeps them. */
+export const BEGIN_AS_SYSTEM = beginWith([PASSED_ON, ["postern.scope", "system"]]);
+
+/** Of the transactions of sessions whose statements another server may run. */
+export function passedOn(settings: readonly Setting[]): Setting[] {
+  return [PASSED_ON, ...settings];
+}
 
 /** As the start of a session takes them. Values are our own: digits, words, UUIDs. */
 export function startUpOptions(settings: readonly Setting[]): string {

@@ -119,7 +119,7 @@ async function touchedTables(scratch: pg.Client) {
             array_agg(distinct l.mode) as locks,
             bool_or(coalesce(x.seq_scan, 0) > 0) as is_read_whole
        from pg_locks l join pg_class c on c.oid = l.relation and c.relkind in ('r', 'p')
-            and c.relnamespace = 'public'::regnamespace
+            and c.relnamespace = current_schema()::regnamespace
        left join pg_stat_xact_user_tables x on x.relid = c.oid
       where l.pid = pg_backend_pid() and l.locktype = 'relation' and l.granted
       group by 1 order by 1`,
@@ -137,7 +137,7 @@ async function columnsOf(scratch: pg.Client): Promise<Column[]> {
     `select c.relname::text as table, a.attname::text as column, format_type(a.atttypid, a.atttypmod) as type,
             a.attnotnull and not a.atthasdef and a.attidentity = '' as needs_value
        from pg_attribute a join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p') and not c.relispartition
-      where c.relnamespace = 'public'::regnamespace and a.attnum > 0 and not a.attisdropped`,
+      where c.relnamespace = current_schema()::regnamespace and a.attnum > 0 and not a.attisdropped`,
   );
   return rows;
 }

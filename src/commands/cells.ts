@@ -1,0 +1,59 @@
+// `postern cells`: what Citus does with the schema of this database, where DATABASE_URL names a coordinator (docs/scaling.md).
+import type { Command } from "commander";
+import { CellProblem, distribute, listCells, moveCell, type Server } from "../platform/database/cells.ts";
+import { UsageError } from "../platform/process/usage-error.ts";
+import { commandConfig } from "./command-config.ts";
+
+/** Puts them into the program. */
+export function addCellCommands(program: Command): void {
+  const cells = program.command("cells").description("on Citus: where the schema of this database is kept");
+  cells
+    .command("list")
+    .description("every cell with its server and size, and the servers that may have cells")
+    .option("--json", "one JSON object")
+    .action(({ json }: { json?: boolean }) => run(async (url) => show(await listCells(url), json ?? false)));
+  cells
+    .command("distribute")
+    .description("give the schema of this database to Citus; no process may use it meanwhile")
+    .action(() => run(async (url) => console.log(`Citus keeps the schema ${await distribute(url)} now.`)));
+  cells
+    .command("move")
+    .argument("<cell>", "its name, as in the list")
+    .requiredOption("--to <host:port>", "the server that it moves to")
+    .description("move a cell to another server while it is used; DATABASE_URL names a superuser")
+    .action((name: string, { to }: { to: string }) =>
+      run(async (url) => {
+        await moveCell(url, { name, to: readServer(to) });
+        console.log(`${name} is on ${to} now.`);
+      }),
+    );
+}
+
+async function run(work: (url: string) => Promise<void>): Promise<void> {
+  const { database_url } = await commandConfig();
+  if (!database_url)
+    throw new UsageError("DATABASE_URL must name a Citus coordinator: the embedded database has none.");
+  try {
+    await work(database_url);
+  } catch (error) {
+    if (error instanceof CellProblem) throw new UsageError(error.message);
+    throw error;
+  }
+}
+
+function readServer(text: string): Server {
+  const found = /^(.+):(\d{1,5})$/.exec(text);
+  if (!found) throw new UsageError(`--to ${text} is not host:port.`);
+  return { host: found[1] as string, port: Number(found[2]) };
+}
+
+function show({ cells, servers }: Awaited<ReturnType<typeof listCells>>, json: boolean): void {
+  if (json) {
+    console.log(JSON.stringify({ cells, servers }));
+    return;
+  }
+  for (const { name, host, port, bytes, tables } of cells)
+    console.log(`${name} on ${host}:${port}: ${tables} tables, ${Math.ceil(bytes / 1e6)} MB`);
+  if (cells.length === 0) console.log("There is no cell yet: postern cells distribute");
+  console.log(`Servers: ${servers.map(({ host, port }) => `${host}:${port}`).join(", ") || "none"}`);
+}

@@ -1,0 +1,150 @@
+// A cell: the schema of one Postern as Citus places it, whole, on one of its servers, and moves it to another while it is used. Every
+// statement touches one server, so that statements stay as they are. Not here: which organization lives in which cell (there is one).
+import pg from "pg";
+
+export type Cell = { name: string; host: string; port: number; bytes: number; tables: number };
+export type Server = { host: string; port: number };
+
+const ANSWER_MS = 10_000;
+/** Of one cell with millions of rows, copied to another server. */
+const MOVE_MS = 24 * 3_600_000;
+
+/** Does Citus keep this schema's tables? False for a PostgreSQL without it, and before the first migration. */
+export function isDistributed(url: string): Promise<boolean> {
+  return withClient(url, ANSWER_MS, distributed);
+}
+
+async function distributed(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query("select to_regproc('postern_is_distributed') is not null as known");
+  if (!rows[0].known) return false;
+  return (await client.query("select postern_is_distributed() as is_so")).rows[0].is_so;
+}
+
+/** What cannot be done, in one sentence for whom it concerns. */
+export class CellProblem extends Error {}
+
+/** The schemas that Citus places for this role, and the servers that it may place them on. */
+export function listCells(url: string): Promise<{ cells: Cell[]; servers: Server[] }> {
+  return withClient(url, ANSWER_MS, async (client) => {
+    await needCitus(client);
+    const cells = await client.query<Cell>(
+      `select c.relnamespace::regnamespace::text as name, s.nodename as host, s.nodeport as port,
+              coalesce(sum(s.shard_size), 0)::bigint as bytes, count(*)::int as tables
+         from citus_shards s join pg_class c on c.oid = s.table_name
+        where s.citus_table_type = 'schema' group by 1, 2, 3 order by 1`,
+    );
+    const servers = await client.query<Server>(
+      "select nodename as host, nodeport as port from pg_dist_node where isactive and shouldhaveshards order by nodeid",
+    );
+    return { cells: cells.rows, servers: servers.rows };
+  });
+}
+
+/**
+ * Gives the schema of this database to Citus, which puts it on one of its servers. Nothing may use it meanwhile. A schema of the name
+ * `public` cannot be given: it gets the role's name, under which PostgreSQL finds it.
+ */
+export function distribute(url: string): Promise<string> {
+  return withClient(url, MOVE_MS, async (client) => {
+    await needCitus(client);
+    if (await distributed(client)) throw new CellProblem("Citus keeps this database's schema already.");
+    const { rows } = await client.query("select to_regclass('schema_migration') is not null as is_there");
+    if (!rows[0].is_there) throw new CellProblem("There is no schema yet: run postern migrate first.");
+    await refuseUsers(client);
+    await client.query("begin");
+    await leavePublic(client);
+    await client.query(DROP_TRIGGERS);
+    await client.query(LOG_ALL);
+    await client.query(REWRITE_POLICIES);
+    const { rows: named } = await client.query<{ name: string }>("select current_schema()::text as name");
+    const { rows: walled } = await client.query<{ name: string }>(WALLED);
+    for (const { name } of walled) await client.query(`alter table ${name} no force row level security`);
+    await client.query("select citus_schema_distribute(current_schema()::regnamespace)");
+    for (const { name } of walled) await client.query(`alter table ${name} force row level security`);
+    await client.query("commit");
+    return named[0]?.name ?? "";
+  });
+}
+
+/**
+ * Moves a cell to another server while it is used: writing stops for the moment of the switch. Citus copies with the rights of this
+ * role, in sessions of its own. From a role that row-level security binds it would hide every row: nothing would be copied, and no
+ * error said.
+ */
+export function moveCell(url: string, { name, to }: { name: string; to: Server }): Promise<void> {
+  return withClient(url, MOVE_MS, async (client) => {
+    await needCitus(client);
+    const { rows } = await client.query(
+      "select rolsuper or rolbypassrls as sees_all from pg_roles where rolname = current_user",
+    );
+    if (!rows[0].sees_all) throw new CellProblem(SEES_TOO_LITTLE);
+    const move = "select citus_schema_move($1::regnamespace, $2, $3, shard_transfer_mode => 'auto')";
+    await client.query(move, [name, to.host, to.port]);
+  });
+}
+
+const SEES_TOO_LITTLE =
+  "Citus copies with the rights of the role of DATABASE_URL, and row-level security hides the rows from this one: name a superuser in DATABASE_URL for this command.";
+
+async function needCitus(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("select extversion from pg_extension where extname = 'citus'");
+  if (rows.length === 0)
+    throw new CellProblem("The database has no extension citus: DATABASE_URL must name a Citus coordinator.");
+}
+
+async function refuseUsers(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ n: number }>(
+    `select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and usename = current_user and pid <> pg_backend_pid()
+        and backend_type = 'client backend'`,
+  );
+  const n = rows[0]?.n ?? 0;
+  if (n > 0) throw new CellProblem(`${n} sessions use this database: stop every process of Postern first.`);
+}
+
+async function leavePublic(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ schema: string; role: string }>(
+    "select current_schema()::text as schema, current_user::text as role",
+  );
+  const [found] = rows;
+  if (found?.schema !== "public") return;
+  await client.query(`alter schema public rename to ${pg.escapeIdentifier(found.role)}`);
+  await client.query("create schema public");
+}
+
+/** COPY, by which rows go to their server, passes no row-level security that binds the owner. */
+const WALLED = `select oid::regclass::text as name from pg_class
+  where relforcerowsecurity and relnamespace = current_schema()::regnamespace order by 1`;
+const TABLES = "where not tgisinternal and relnamespace = current_schema()::regnamespace";
+/** Kept for processes of versions before migration 215: there are none left. */
+const DROP_TRIGGERS = `do $$ declare found record; begin
+  for found in select tgname, tgrelid::regclass as relation from pg_trigger join pg_class c on c.oid = tgrelid ${TABLES} loop
+    execute format('drop trigger %I on %s', found.tgname, found.relation);
+  end loop; end $$`;
+
+/** What is not logged cannot be moved while it is used. */
+const LOG_ALL = `do $$ declare found record; begin
+  for found in select oid::regclass as relation from pg_class
+      where relpersistence = 'u' and relkind = 'r' and relnamespace = current_schema()::regnamespace loop
+    execute format('alter table %s set logged', found.relation);
+  end loop; end $$`;
+
+const POLICIES = `select polname, polrelid::regclass as relation, pg_get_expr(polqual, polrelid) as wall
+  from pg_policy join pg_class c on c.oid = polrelid where relnamespace = current_schema()::regnamespace`;
+/** Without inner selects. Of `person` the select on `membership` is left to the statements, which all have it (decision 38). */
+const REWRITE_POLICIES = `do $$ declare found record; begin
+  for found in ${POLICIES} loop
+    execute format('alter policy %I on %s using (%s)', found.polname, found.relation,
+      case when found.wall ~ 'membership' then '(postern_system() or postern_org() is not null)'
+           else regexp_replace(found.wall, '\\(\\s*SELECT (postern_\\w+)\\(\\) AS \\w+\\)', '\\1()', 'g') end);
+  end loop; end $$`;
+async function withClient<T>(url: string, answerMs: number, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: ANSWER_MS, query_timeout: answerMs });
+  client.on("error", () => undefined); // the statement under way fails with the same
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
