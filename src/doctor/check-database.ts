@@ -17,8 +17,10 @@ import { type Check, ok, problem, skipped, warning } from "./check.ts";
 const SKEW_MS_MAX = 1_000;
 /** Receivers refuse signatures that far in the future, and webhooks that far in the past. */
 const SKEW_MS_GRAVE = 300_000;
-/** Of a process: for notifications. */
-const LISTENING = 2;
+/** Of a process with all roles: for notifications of mail, webhooks, readers of events and certificates. */
+const LISTENING = 4;
+/** The role `api` has a second process, for heavy requests, which opens as many for itself. */
+const PROCESSES = 2;
 const ANSWER_MS = 5_000;
 
 type DatabaseConfig = Pick<
@@ -134,7 +136,7 @@ async function readDatabase(client: pg.Client, config: DatabaseConfig): Promise<
   return [
     checkVersion(server),
     ...checkDurability(server),
-    ...checkConnections(server.connections_max, LISTENING + (pooler ? 0 : database_connections)),
+    ...checkConnections(server.connections_max, LISTENING + (pooler ? 0 : PROCESSES * database_connections)),
     checkRole(server),
     checkClock(skewMs),
     await checkSchema(client),
@@ -186,8 +188,9 @@ function checkDurability({ settings }: Server): Check[] {
 /** Exported for its test: `max` is what roles without superuser rights may have, `used` what a process has of them. */
 export function checkConnections(max: number, used: number): Check[] {
   if (max >= used) return [];
-  const says = `The server takes ${max} connections; each process of Postern uses up to ${used}.`;
-  return [problem("database", says, `Raise max_connections to ${used} for each process, and some in reserve.`)];
+  const says = `The server takes ${max} connections; Postern with all roles uses up to ${used}.`;
+  const remedy = `Raise max_connections to ${used} for each such node, and some in reserve, or lower POSTERN_DATABASE_CONNECTIONS.`;
+  return [problem("database", says, remedy)];
 }
 
 function checkRole({ is_super }: Pick<Server, "is_super">): Check {
