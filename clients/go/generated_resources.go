@@ -1517,6 +1517,18 @@ func (r *MaskedDestinationsResource) ListPatterns(ctx context.Context, id string
 	return listPage[MaskedPattern](ctx, r.transport, call{method: "GET", path: "/v1/masked/destinations/" + segment(id) + "/patterns", query: query}, listing{"patterns", true}, options)
 }
 
+// RemovePgpKey: Forward to a mailbox without encryption again. 404 when it has no key.
+func (r *MaskedDestinationsResource) RemovePgpKey(ctx context.Context, id string, options ...RequestOption) (*MaskedDestination, error) {
+	var answer struct {
+		Inside MaskedDestination `json:"destination"`
+	}
+	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/masked/destinations/" + segment(id) + "/pgp-key"}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Inside, nil
+}
+
 // Resend: Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at
 // most. 409 for a mailbox that has confirmed already; 429 when it was asked too often.
 func (r *MaskedDestinationsResource) Resend(ctx context.Context, id string, options ...RequestOption) (*MaskedDestination, error) {
@@ -1524,6 +1536,19 @@ func (r *MaskedDestinationsResource) Resend(ctx context.Context, id string, opti
 		Inside MaskedDestination `json:"destination"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/destinations/" + segment(id) + "/resend"}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer.Inside, nil
+}
+
+// SetPgpKey: Encrypt what is forwarded to a mailbox with an OpenPGP key. PGP/MIME from now on, in the place of
+// any key before. While nothing can be encrypted for the key, mail is held and the mailbox informed.
+func (r *MaskedDestinationsResource) SetPgpKey(ctx context.Context, id string, input SetMaskedPgpKeyRequest, options ...RequestOption) (*MaskedDestination, error) {
+	var answer struct {
+		Inside MaskedDestination `json:"destination"`
+	}
+	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/masked/destinations/" + segment(id) + "/pgp-key", input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}

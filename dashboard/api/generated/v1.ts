@@ -552,6 +552,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/templates/{id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a template's versions, newest first
+         * @description Each with its subject, and when and by whom it was made.
+         */
+        get: operations["listTemplateVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/templates/{id}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get one version of a template with its sources
+         * @description updateTemplate with its sources, and those of its variables that were declared, makes it the current one again.
+         */
+        get: operations["getTemplateVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/suppressions": {
         parameters: {
             query?: never;
@@ -1544,6 +1584,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/masked/destinations/{id}/pgp-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Encrypt what is forwarded to a mailbox with an OpenPGP key
+         * @description PGP/MIME from now on, in the place of any key before. While nothing can be encrypted for the key, mail is held and the mailbox informed.
+         */
+        put: operations["setMaskedPgpKey"];
+        post?: never;
+        /**
+         * Forward to a mailbox without encryption again
+         * @description 404 when it has no key.
+         */
+        delete: operations["removeMaskedPgpKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/masked/settings": {
         parameters: {
             query?: never;
@@ -2128,8 +2192,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_H5S",
-         *       "last_four": "dNyN",
+         *       "key_prefix": "svc_test_Rer",
+         *       "last_four": "EETl",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2744,7 +2808,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "Askn/MLESrUe46gr6txy+aHKEJvyoHlDocXX1i+pecE=",
+         *       "public_key": "c2TjnYeShmQNAUxv7ytGz2KTHWUdutpUXJurclzhD4Q=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2831,7 +2895,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=Askn/MLESrUe46gr6txy+aHKEJvyoHlDocXX1i+pecE=",
+         *       "value": "v=DKIM1; k=ed25519; p=c2TjnYeShmQNAUxv7ytGz2KTHWUdutpUXJurclzhD4Q=",
          *       "selector": "postern2"
          *     }
          */
@@ -2852,7 +2916,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=Askn/MLESrUe46gr6txy+aHKEJvyoHlDocXX1i+pecE="
+         *       "value": "v=DKIM1; k=ed25519; p=c2TjnYeShmQNAUxv7ytGz2KTHWUdutpUXJurclzhD4Q="
          *     }
          */
         DkimRecord: {
@@ -2881,12 +2945,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example bf4027015f78a0d1554a55773c16451b@reports.postern.example
+             * @example 32dfc4eac18c845805b4f024f8f67186@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:bf4027015f78a0d1554a55773c16451b@reports.postern.example
+             * @example mailto:32dfc4eac18c845805b4f024f8f67186@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3086,7 +3150,7 @@ export interface components {
          *       "org_name": "shop",
          *       "email": "reports@reporter.example",
          *       "extra_contact_info": null,
-         *       "report_id": "shop24",
+         *       "report_id": "shop26",
          *       "generator": null,
          *       "schema": "rfc7489",
          *       "policy_domain": "shop1.example",
@@ -3199,7 +3263,7 @@ export interface components {
          *       "org_name": "shop",
          *       "email": "reports@reporter.example",
          *       "extra_contact_info": null,
-         *       "report_id": "shop25",
+         *       "report_id": "shop27",
          *       "generator": null,
          *       "schema": "rfc7489",
          *       "policy_domain": "shop1.example",
@@ -3373,7 +3437,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:bf4027015f78a0d1554a55773c16451b@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:32dfc4eac18c845805b4f024f8f67186@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -4811,6 +4875,27 @@ export interface components {
             /** @description The events */
             events: components["schemas"]["EmailEvent"][];
         };
+        /**
+         * @example {
+         *       "version": 1,
+         *       "subject": "shop {{name}}",
+         *       "created_at": "2026-11-24T09:30:00.000Z",
+         *       "created_by": "First live key"
+         *     }
+         */
+        ListedTemplateVersion: {
+            /** @description Begins at 1 */
+            version: number;
+            /** @description The Subject field */
+            subject: string;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description The API key's name or the person's address; null where it was not noted */
+            created_by: string | null;
+        };
+        ListedTemplateVersionList: components["schemas"]["Page"] & {
+            /** @description The versions */
+            versions: components["schemas"]["ListedTemplateVersion"][];
+        };
         MailFigures: {
             /** @description Recipients whose first attempt has an outcome; sending again by hand counts */
             total_sent: number;
@@ -4868,7 +4953,7 @@ export interface components {
              * @enum {string}
              */
             outcome: "sent" | "deferred" | "failed" | "dropped" | "held";
-            /** @description A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of a bounce, its kind and code */
+            /** @description A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed, destination_suspended, alias_disabled, contact_blocked, loop, own_destination, key_unusable (nothing can be encrypted for the mailbox), unauthorised_sender, unproven_sender, reply_disabled, encrypted, lost_file (a reply that would have arrived without a file), leak; of a bounce, its kind and code */
             reason: string | null;
             /** @description Of a reply that is held because of a leak: the place that would have shown an address */
             detail: string | null;
@@ -4902,11 +4987,11 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "6zy2qgg9b3@masked.postern.example",
-         *       "address": "6zy2qgg9b3",
+         *       "email": "5yprpyqpv2@masked.postern.example",
+         *       "address": "5yprpyqpv2",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
-         *         "shop27@mailbox.example"
+         *         "shop29@mailbox.example"
          *       ],
          *       "action": "forward",
          *       "is_masked": true,
@@ -5082,7 +5167,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.kezojzqja2qwxptstsflpxhi5e@masked.postern.example",
+         *       "reply_address": "r.aez3bdqung4uqh4tb7iwitwnri@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5138,13 +5223,18 @@ export interface components {
         /**
          * @example {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
-         *       "email": "shop29@mailbox.example",
+         *       "email": "shop32@mailbox.example",
          *       "environment": "live",
          *       "status": "pending",
          *       "suspended_reason": null,
-         *       "aliases": 1,
+         *       "aliases": 0,
          *       "confirmation_sent_at": "2026-11-24T09:30:00.000Z",
          *       "confirmed_at": null,
+         *       "pgp_key": {
+         *         "fingerprint": "870342E17EBC3693C2E79AD39EE982771EB7DC52",
+         *         "expires_at": "2026-11-24T09:30:00.000Z",
+         *         "hide_subject": true
+         *       },
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "updated_at": "2026-11-24T09:30:00.000Z"
          *     }
@@ -5173,6 +5263,8 @@ export interface components {
              * @description RFC 3339, UTC
              */
             confirmed_at: string | null;
+            /** @description The OpenPGP key that forwards are encrypted with; null: they are not encrypted */
+            pgp_key: components["schemas"]["MaskedPgpKey"] | null;
             created_at: components["schemas"]["Timestamp"];
             updated_at: components["schemas"]["Timestamp"];
         };
@@ -5285,6 +5377,17 @@ export interface components {
         MaskedPatternList: components["schemas"]["Page"] & {
             /** @description The patterns */
             patterns: components["schemas"]["MaskedPattern"][];
+        };
+        MaskedPgpKey: {
+            /** @description Empty when it cannot be read any more, because the service's master key was lost */
+            fingerprint: string;
+            /**
+             * Format: date-time
+             * @description When nothing can be encrypted for it any more; null: never
+             */
+            expires_at: string | null;
+            /** @description Does the subject stand within the encrypted part alone? */
+            hide_subject: boolean;
         };
         MaskedSettings: {
             /**
@@ -5943,6 +6046,18 @@ export interface components {
             /** @default always */
             mode?: components["schemas"]["RelayMode"];
         };
+        /**
+         * @example {
+         *       "public_key": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nxiYEawiINxtrQRk0sEMC1eyVEPxDIk8yyRz7tpMnscZV/Prm9M/28s0bQW5u\nYSA8YW5uYUBtYWlsYm94LmV4YW1wbGU+wsAVBBMbCgCLBYJrCIg3BYk4ZAkA\nAwsJBwkQnumCdx633FJFFAAAAAAAHAAgc2FsdEBub3RhdGlvbnMub3BlbnBn\ncGpzLm9yZ/vbFzMSnPRIhG/DwamT0ebXwfnnVVhqAP4DTi0RVKT8BRUKCA4M\nBBYAAgECGQECmwMCHgEWIQSHA0Lhfrw2k8LnmtOe6YJ3HrfcUgAAYnrZDRQC\nQIkfbpVZtPibw6pOEcYZFNkf4MUBltRIKyU44iuw1Zvpz1GI6LjIF+GWPElb\n3DcQdsf8YX0rl/v4LN4LziYEawiINxkPT9Ky9VxzyBUsUZfMVeZRfCG/Csh2\ny7o2LUlP/MgkKMLAAAQYGwoAdgWCawiINwWJOGQJAAkQnumCdx633FJFFAAA\nAAAAHAAgc2FsdEBub3RhdGlvbnMub3BlbnBncGpzLm9yZ3zSZumldoV4N+TV\nWFeWIV5Fz1Nfg/wq2yLSLjM3G+VmApsMFiEEhwNC4X68NpPC55rTnumCdx63\n3FIAAMpec8dfjlt/fvKYOy3CEGC+ybQA60Gk1Y4XLcbYl31JIsMxfyXbUXKR\nXAoWzwUFOtCXTv2B/Zq+ZZ2QGc3NRBIjCA==\n=geBX\n-----END PGP PUBLIC KEY BLOCK-----\n",
+         *       "hide_subject": true
+         *     }
+         */
+        SetMaskedPgpKeyRequest: {
+            /** @description One armoured public key that can encrypt, at most 64 KiB */
+            public_key: string;
+            /** @description true, the default: the subject is encrypted, and outside stands `...` */
+            hide_subject?: boolean;
+        };
         SimulateInboundEmailAnswer: {
             /**
              * @description By at least one recipient
@@ -6025,7 +6140,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795721197374@shop1.example",
+         *       "recipient": "help1795722081418@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -6224,7 +6339,7 @@ export interface components {
          *       "sample": [
          *         {
          *           "row": 1,
-         *           "email": "shop16@recipient.example",
+         *           "email": "shop18@recipient.example",
          *           "reason": "hard_bounce",
          *           "scope_type": "org",
          *           "scope_id": null,
@@ -6458,6 +6573,37 @@ export interface components {
         /** @description Values of a template's variables, by name */
         TemplateVariables: {
             [key: string]: unknown;
+        };
+        /**
+         * @example {
+         *       "version": 1,
+         *       "subject": "shop {{name}}",
+         *       "created_at": "2026-11-24T09:30:00.000Z",
+         *       "created_by": "First live key",
+         *       "html_body": "<p>shop</p>",
+         *       "text_body": null,
+         *       "variables": [
+         *         {
+         *           "name": "name",
+         *           "required": true,
+         *           "default": null
+         *         }
+         *       ],
+         *       "declared": null
+         *     }
+         */
+        TemplateVersion: components["schemas"]["ListedTemplateVersion"] & {
+            /** @description The HTML body */
+            html_body: string | null;
+            /** @description The plain text body */
+            text_body: string | null;
+            /** @description Values of the template's variables */
+            variables: components["schemas"]["TemplateVariable"][];
+            /** @description The names that its author declared; null: all were found in the sources */
+            declared: string[] | null;
+        };
+        TemplateVersionAnswer: {
+            version: components["schemas"]["TemplateVersion"];
         };
         /**
          * @example {
@@ -7039,7 +7185,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 90,
+         *       "duration_ms": 35,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -8388,6 +8534,65 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TemplatePreview"];
+                };
+            };
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    listTemplateVersions: {
+        parameters: {
+            query?: {
+                /** @description How many rows at most: 1 to 100 */
+                limit?: components["parameters"]["LimitParameter"];
+                /** @description How many rows to skip */
+                offset?: components["parameters"]["OffsetParameter"];
+                /** @description Only versions before this one */
+                before?: number;
+            };
+            header?: never;
+            path: {
+                /** @description UUID or slug */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedTemplateVersionList"];
+                };
+            };
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    getTemplateVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description UUID or slug */
+                id: string;
+                /** @description Its number */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TemplateVersionAnswer"];
                 };
             };
             429: components["responses"]["RateLimited"];
@@ -10129,6 +10334,44 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    setMaskedPgpKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SetMaskedPgpKeyRequest"];
+            };
+        };
+        responses: {
+            200: components["responses"]["MaskedDestinationAnswer"];
+            429: components["responses"]["RateLimited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    removeMaskedPgpKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The record's id */
+                id: components["parameters"]["IdParameter"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["MaskedDestinationAnswer"];
             429: components["responses"]["RateLimited"];
             default: components["responses"]["AnyError"];
         };
