@@ -2,8 +2,8 @@
 // whose claim is not ours any more is left alone.
 
 import { isUnavailable, whileUnavailable } from "../platform/database/db.ts";
-import { createGroupCommit } from "../platform/database/group-commit.ts";
 import { withPartitions } from "../platform/database/partitions.ts";
+import { createGroupCommit } from "../platform/fair/group-commit.ts";
 import { uuidTime } from "../platform/random.ts";
 import type { World } from "../platform/world.ts";
 import type { LaneNote, Outcome } from "./queue-queries.ts";

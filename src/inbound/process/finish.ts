@@ -3,8 +3,8 @@
 import { countReceived } from "../../aliases/aliases.ts";
 import type { FindLane } from "../../outbound/outbound.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
-import { commitOrSingly, createGroupCommit } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import { commitOrSingly, createGroupCommit } from "../../platform/fair/group-commit.ts";
 import type { World } from "../../platform/world.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { enqueueWebhooks, wakeHooks } from "../../webhooks/webhooks.ts";

@@ -1,8 +1,8 @@
 // The durable accept of received mail: messages of the same moment are written by one statement, and 250 leaves after its
 // commit. Batches grow with load; an idle message waits for one commit. When a batch fails its messages are tried singly.
 import { isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/database/db.ts";
-import { commitOrSingly, createGroupCommit } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import { commitOrSingly, createGroupCommit } from "../../platform/fair/group-commit.ts";
 import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
 import { keepIfLarge } from "../blobs/blob-references.ts";

@@ -5,8 +5,8 @@ import { findReported, type MailEvent, recordEvents } from "../../events/events.
 import { SIMULATOR, simulatedKind } from "../../mail/simulated.ts";
 import { sleep } from "../../platform/clock.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
-import { createGroupCommit } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import { createGroupCommit } from "../../platform/fair/group-commit.ts";
 import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
 import { addSuppressed } from "../../stats/stats.ts";

@@ -4,8 +4,8 @@
 import type { FindLane, Job, Lane, Outbound } from "../../outbound/outbound.ts";
 import { isLaneGone, KEEP_TRYING_MS } from "../../outbound/outbound.ts";
 import { isDuplicate, isShortage, isUnavailable, isUnreached, whileUnavailable } from "../../platform/database/db.ts";
-import { commitOrSingly, createGroupCommit, type Weight } from "../../platform/database/group-commit.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import { commitOrSingly, createGroupCommit, type Weight } from "../../platform/fair/group-commit.ts";
 import type { World } from "../../platform/world.ts";
 import { isOverAllowance } from "../prepare/allowances.ts";
 import type { Prepared, PreparedRecipient } from "../types.ts";
