@@ -256,6 +256,7 @@ test("a destination is asked by mail, and agrees by the button behind the link, 
     suspended_reason: null,
     aliases: 0,
     confirmed_at: null,
+    pgp_key: null,
   });
   assert.equal((await api.ask("POST", "/v1/masked/destinations", { email: "consent@real.example" })).status, 200);
   const mails = await mailsTo("Consent@real.example");
