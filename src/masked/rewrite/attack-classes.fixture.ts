@@ -156,7 +156,7 @@ function spelled(dice: Dice): Attack {
 
 /** Nobody's folder is named by an alias, its domain tells nothing, and rare encodings are not looked through for aliases. */
 const OF_ALIASES: readonly Spelling[] = [
-  ...SPELLINGS.filter(({ name }) => !/OneDrive|quote's id|base/.test(name)),
+  ...SPELLINGS.filter(({ name }) => !/OneDrive|quote's id|base|hash/.test(name)),
   {
     name: "base64 in a link",
     write: (dice, d) => `https://t.example/${Buffer.from(`${"x".repeat(dice(4))}&e=${d}`).toString("base64url")}/a`,

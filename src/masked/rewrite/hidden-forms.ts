@@ -1,5 +1,6 @@
 // Every form under which a hidden mailbox is looked for, in what its owner writes and in what a contact sends: both must be
 // read alike, or what comes back tells which it was.
+import { createHash } from "node:crypto";
 import { domainOf } from "../../mail/address.ts";
 import type { Replacement } from "./scrub/replace-addresses.ts";
 import { shownReplacements } from "./scrub/shown-address.ts";
@@ -9,7 +10,14 @@ import { spellings } from "./spellings.ts";
 export function hiddenForms(hidden: readonly Replacement[], seen: readonly string[]): Replacement[] {
   const known = hidden.flatMap((one) => spellings(one, seen));
   // The owner's mailboxes are shown to each other as contacts are, and quoted so.
-  return known.flatMap((one) => [one, forwarded(one), asFolder(one), ...shownReplacements(one.from, one.to)]);
+  const forms = known.flatMap((one) => [one, forwarded(one), asFolder(one), ...shownReplacements(one.from, one.to)]);
+  return [...forms, ...hidden.flatMap(hashed)];
+}
+
+/** As addresses of people's pictures hold it (Gravatar): whoever guesses the mailbox sees by its hash that the guess is right. */
+function hashed({ from, to }: Replacement): Replacement[] {
+  const hash = (name: string, email: string) => createHash(name).update(email.trim().toLowerCase()).digest("hex");
+  return ["md5", "sha1", "sha256"].map((name) => ({ from: hash(name, from), to: hash(name, to) }));
 }
 
 /** As OneDrive and SharePoint name the folder of a person. */

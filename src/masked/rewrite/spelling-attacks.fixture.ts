@@ -1,4 +1,5 @@
 // Ways to write a mailbox that no program reads as an address at once, each by a name, for attacks on replies.
+import { createHash } from "node:crypto";
 import type { Dice } from "./random-tree.fixture.ts";
 
 /** Writes a mailbox; `isHtml` spellings are read in HTML alone. */
@@ -27,6 +28,14 @@ export const SPELLINGS: readonly Spelling[] = [
       `https://urldefense.proofpoint.com/v2/url?u=https-3A__x.example_-3Fe-3D${d.replace("@", "-40")}&d=D&c=c&r=r`,
   },
   { name: "a link of Safelinks", write: (_, d) => safelink("https://x.example/", d) },
+  {
+    name: "a picture by its hash",
+    isHtml: true,
+    write: (dice, d) => {
+      const hash = pick(dice, ["md5", "sha1", "sha256"]);
+      return `<img src="https://gravatar.example/avatar/${createHash(hash).update(d.toLowerCase()).digest("hex")}?s=80">`;
+    },
+  },
   { name: "base32", write: (dice, d) => pick(dice, [base32(d), base32(`id=${d}`).toUpperCase()]) },
   {
     name: "base64 in base64",
