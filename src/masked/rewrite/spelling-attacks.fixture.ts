@@ -1,5 +1,6 @@
 // Ways to write a mailbox that no program reads as an address at once, each by a name, for attacks on replies.
 import { createHash } from "node:crypto";
+import { deflateSync, gzipSync } from "node:zlib";
 import type { Dice } from "./random-tree.fixture.ts";
 
 /** Writes a mailbox; `isHtml` spellings are read in HTML alone. */
@@ -40,6 +41,14 @@ export const SPELLINGS: readonly Spelling[] = [
   {
     name: "base64 in base64",
     write: (dice, d) => `https://t.example/${base64(base64(`${"x".repeat(dice(3))}${d} `))}`,
+  },
+  {
+    name: "packed in base64",
+    write: (dice, d) => {
+      const text = `{"id":${dice(1e6)},"mail":"${d}"}`;
+      const packed = pick(dice, [gzipSync, deflateSync])(text, { level: pick(dice, [1, 6, 9]) });
+      return `https://t.example/${dice(9)}/${packed.toString("base64url")}`;
+    },
   },
   {
     name: "tabs in a link",

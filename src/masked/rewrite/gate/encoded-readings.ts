@@ -2,6 +2,8 @@
 // quoted-printable (pasted mail), uuencode, yEnc, hexadecimal digits, escapes of JSON. Readers of such text decode it, or may.
 // In bounds; one layer.
 
+import { constants, inflateRawSync } from "node:zlib";
+
 const RUNS_MAX = 16_000_000;
 const BASE64 = lettersOf(/[A-Za-z0-9+/_-]/);
 const HEX = lettersOf(/[0-9A-Fa-f]/);
@@ -21,6 +23,7 @@ export function encodedReadings(given: string): Reading[] {
   const base64 = sources.flatMap(base64Runs);
   const runs = [...base64, ...sources.flatMap(hexRuns)];
   runs.push(...sources.flatMap(base32Runs));
+  runs.push(...sources.flatMap(packedRuns));
   // Links that track hold links that track.
   runs.push(...base64.flatMap((one) => [...base64Runs(one), ...hexRuns(one)]));
   if (/^[> \t]*begin [0-7]{3,4} /m.test(text)) runs.push(fromUu(text));
@@ -96,6 +99,29 @@ function base64Runs(text: string): string[] {
   return [0, 1, 2, 3].map((start) =>
     runs.map((run) => Buffer.from(run.slice(start), "base64").toString("latin1")).join("\n"),
   );
+}
+
+/** What gzip and zlib begin with (RFC 1952 §2.3, RFC 1950 §2.2), in base64. */
+const PACKED = /H4sI|eA[E-H]|eF[4-7]|eJ[w-z]|eN[o-r]/g;
+/** Without a name of a file, which nobody gives text in a link. */
+const GZIP_HEAD = 10;
+const ZLIB_HEAD = 2;
+const PACKED_MAX = 50;
+const PACKED_OCTETS_MAX = 200_000;
+
+/** Packed texts in base64, as far as they can be unpacked: so some links hold whom they are for. */
+function packedRuns(text: string): string[] {
+  const places = runsIn(text, BASE64).flatMap((run) => [...run.matchAll(PACKED)].map(({ index }) => run.slice(index)));
+  return places.slice(0, PACKED_MAX).flatMap((run) => {
+    try {
+      // What a line end joined to the run stands behind the packed text, and is passed over so.
+      const bytes = Buffer.from(run, "base64").subarray(run.startsWith("H") ? GZIP_HEAD : ZLIB_HEAD);
+      const options = { maxOutputLength: PACKED_OCTETS_MAX, finishFlush: constants.Z_SYNC_FLUSH };
+      return inflateRawSync(bytes, options).toString("latin1");
+    } catch {
+      return [];
+    }
+  });
 }
 
 /** RFC 4648 §6, in either case; a run may begin before the encoded text does. */
