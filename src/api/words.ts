@@ -310,6 +310,7 @@ const SHARED: Record<string, string> = {
 const OWN: Record<string, string> = {
   "AddSuppressionRequest.email": "The address to suppress",
   "AliasList.aliases": "The aliases",
+  "MaskedFailedList.failed": "The kept mail",
   "AddSuppressionRequest.reason": "manual: you decided. unsubscribe: the recipient asked for it",
   "Alias.description": "For yourself",
   "ApiKey.name": "What you call the key",

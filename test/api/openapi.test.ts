@@ -47,6 +47,8 @@ const NOT_DESCRIBED = [
   "POST /masked/release/{token}",
   "GET /masked/held/{token}",
   "POST /masked/held/{token}",
+  "GET /masked/failed/{token}",
+  "POST /masked/failed/{token}",
   "GET /masked/setting/{token}",
   "POST /masked/setting/{token}",
   "GET /unsubscribe/{token}",

@@ -5332,6 +5332,7 @@ export interface components {
          *     }
          */
         MaskedFailedList: components["schemas"]["Page"] & {
+            /** @description The kept mail */
             failed: components["schemas"]["MaskedFailed"][];
         };
         /**
