@@ -71,7 +71,9 @@ function Running({ found: { versions, database, disk, certificate } }: { found: 
       </div>
       <div>
         <b>{disk ? saySize(disk.free_bytes) : "–"}</b>
-        <span>{disk ? `free of ${saySize(disk.bytes)} in ${disk.folder}` : "The data folder cannot be looked at"}</span>
+        <span className="[overflow-wrap:anywhere]">
+          {disk ? `free of ${saySize(disk.bytes)} in ${disk.folder}` : "The data folder cannot be looked at"}
+        </span>
       </div>
       <div>
         <b>{certificate?.not_after ? <When at={certificate.not_after} /> : "–"}</b>
@@ -109,8 +111,10 @@ function OneLook({ look: { machine, at, asked_by, checks } }: { look: Look }) {
       {sorted.map((check, place) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: several checks have one name
         <div key={place} className="rec">
-          <Tag tone={TONES[check.status].tone}>{TONES[check.status].word}</Tag>
-          <div>
+          <span>
+            <Tag tone={TONES[check.status].tone}>{TONES[check.status].word}</Tag>
+          </span>
+          <div className="min-w-0 [overflow-wrap:anywhere]">
             <b className="font-semibold">{check.name}</b>
             <p className="text-ink-2">{check.says}</p>
             {check.remedy !== null && <p className="hint">{check.remedy}</p>}

@@ -41,7 +41,7 @@ function OneReview({ one: { id, name, purpose, created_at }, settle }: { one: Or
         <h2>{name} waits for your review</h2>
         <p>{purpose ? `“${purpose}”` : "It did not say what it will send."}</p>
         <Figures id={id} created_at={created_at} />
-        <p className="dim text-[12.5px]">Test keys work; live mail leaves once it is approved.</p>
+        <p className="dim mt-2 text-[12.5px]">Test keys work; live mail leaves once it is approved.</p>
         <div className="acts">
           <Button
             disabled={settle.isPending}
