@@ -96,6 +96,10 @@ export async function startCitus(dir: string, workers: number, settings: Record<
   const bin_dir = findCitus();
   if (bin_dir === null) throw new Error(String(lacksCitus));
   const servers: EmbeddedPostgres[] = [];
+  // A process that ends before it has stopped them leaves none behind.
+  process.once("exit", () => {
+    for (const server of servers) if (server.alive()) process.kill(server.pid, "SIGQUIT");
+  });
   try {
     for (const name of ["coordinator", ...Array.from({ length: workers }, (_none, n) => `worker-${n + 1}`)]) {
       const options = { bin_dir, tcp: true, settings: { ...SETTINGS, ...settings } };
