@@ -26,6 +26,7 @@ const ASKED = 20;
 const LONG_MS = 5_000;
 const DAY_MS = 86_400_000;
 const PAGE = 50;
+const NOT_ASKED = { p50: 0, p95: 0, total: "not asked" };
 
 type Organization = { org_id: string; key: string };
 type Question = { operation: string; asks: string; url: string };
@@ -71,11 +72,11 @@ export async function benchLists({ rows }: { rows: number } = { rows: 1_000_000 
     const fill_seconds = round((performance.now() - startedAt) / 1000);
     const beside = await askAll(world, server, few);
     const large = await askAll(world, server, many);
-    const table = large.map(({ operation, asks, taken }, n) => ({
-      operation,
-      asks,
-      taken: [alone[n], beside[n], { taken }].flatMap((row) => row?.taken ?? []),
-    }));
+    const table = large.map(({ operation, asks, taken }) => {
+      const same = (rows: Row[]) =>
+        rows.find((row) => row.operation === operation && row.asks === asks)?.taken ?? [NOT_ASKED];
+      return { operation, asks, taken: [...same(alone), ...same(beside), ...taken] };
+    });
     console.log(toText(table, rows));
     return {
       name: "lists",
@@ -133,8 +134,11 @@ async function questionsOf(server: HttpServer, organization: Organization, list:
     asks,
     url: `${path}?${query.startsWith("after=") ? "" : begin}${query}`,
   });
+  // Ids are each organization's own.
+  const one = oneOf(organization.org_id);
+  const shown = (value: string) => (value === one ? "(used)" : value === `${one.slice(0, -2)}00` ? "(unused)" : value);
   const filters = list.filters.flatMap(({ name, values }) =>
-    values.map((value) => ask(`${name}=${value}`, `${name}=${encodeURIComponent(value)}`)),
+    values.map((value) => ask(`${name}=${shown(value)}`, `${name}=${encodeURIComponent(value)}`)),
   );
   const first = await read(server, organization, ask("", "limit=1"));
   const middle = Math.floor(Number(first.total ?? 0) / 2);

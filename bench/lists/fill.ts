@@ -193,7 +193,7 @@ const FILLINGS: Filling[] = [
   {
     rows: "masked_mail",
     text: `insert into masked_alias_destination (org_id, alias_id, destination_id, position)
-      select org_id, id, (select id from masked_destination where org_id = $1 order by id limit 1), 0 from masked_alias
+      select org_id, id, id, 0 from masked_alias
        where org_id = $1 and $5 = 1`,
   },
   {
