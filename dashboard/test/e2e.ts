@@ -4,6 +4,7 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lookAtPages, type Seen } from "./looks.ts";
+import { proveAgain } from "./persons.ts";
 import { findChromium, type Stage, setStage } from "./stage.ts";
 import { DOMAIN_STORIES } from "./stories/domains.ts";
 import { EMAIL_STORIES } from "./stories/emails.ts";
@@ -71,6 +72,7 @@ export async function runEndToEnd({ json, only, look }: Chosen): Promise<number>
 }
 
 async function playStory(stage: Stage, { name, play, expected }: Story): Promise<boolean> {
+  await proveAgain(stage.scene, stage.owner);
   const { page, complaints, close } = await stage.open();
   try {
     await play(stage, page);

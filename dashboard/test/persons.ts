@@ -48,6 +48,12 @@ export async function addMember(
   return takeLink(scene, await invite(scene, owner, { email: who.email, role }), who);
 }
 
+/** The password once more: what is dangerous is allowed for ten minutes from then on, and pages are looked at for longer. */
+export async function proveAgain(scene: Place, { token }: Person): Promise<void> {
+  const proven = await askAs(scene, token, ["POST", "proof"], { password: PASSWORD });
+  assert.equal(proven.status, 200, JSON.stringify(proven.body));
+}
+
 export async function invite(scene: Place, owner: Person, what: { email: string; role: string }): Promise<string> {
   const { body } = await askAs(scene, owner.token, ["GET", "session"]);
   const [organization] = body.organizations as { id: string }[];
