@@ -30,7 +30,7 @@ const SECOND_COPIES_PERCENT_MAX = 1;
 /** A share of fewer deliveries says nothing: the kill alone decides how many had no answer yet. */
 const SHARE_COUNTS_FROM = 1_000;
 /** Of so few deliveries, second copies that an answer should have prevented. It may still have been on its way to the sender. */
-const AFTER_ANSWER_MAX = 10;
+const AFTER_ANSWER_MAX = 5;
 const COUNT_EVERY_MS = 20;
 
 /** Runs it; `ok` when nothing acknowledged is lost, at neither door, and every copy too many is flagged, and they are few. */

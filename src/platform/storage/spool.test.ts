@@ -70,8 +70,8 @@ test("a message that comes byte by byte costs its bytes, not the buffers they ca
   const incomer = open(spool);
   const before = memoryAtRest();
   for (let at = 0; at < 2_000; at += 1) incomer.write(Buffer.alloc(65_536, at % 251).subarray(0, 1));
-  // The buffers would be 125 MiB; what else of the process comes and goes is less than half of that.
-  assert.ok(memoryAtRest() - before < 60 * 1024 * 1024);
+  // 125 MiB if the buffers were kept. What is collected is given back by a thread that may come later on a busy machine.
+  await until("the buffers are given back", () => memoryAtRest() - before < 32 * 1024 * 1024);
   incomer.write(Buffer.alloc(3_000, 1));
   const { bytes, giveBack } = await incomer.whole();
   const wanted = Buffer.from(Array.from({ length: 2_000 }, (_, at) => at % 251));

@@ -259,16 +259,13 @@ test("a text is looked at up to a limit, and its cut end is no end to an express
   }
 });
 
-/** A step takes 10 to 20 ms of the processor, three times that where a neighbour shares its caches; one that backtracks, seconds. */
-const STEP_MS_MAX = 150;
-
 test("no expression holds up the process, and harmless ones match as in JavaScript", async (t) => {
   if (!existsSync(PATTERNS)) return t.skip("the shared test data are not there");
   const given: Case[] = JSON.parse(readFileSync(PATTERNS, "utf8"));
-  // The first rounds also compile and collect; a step that is too long is so in every round.
+  // The first rounds also compile and collect, and a busy machine slows some; a step that is too long is so in every round.
   const rounds: number[] = [];
-  while (rounds.length < 4 && Math.min(...rounds) >= STEP_MS_MAX) rounds.push(await longestStep([...given, ...OWN]));
-  assert.ok(Math.min(...rounds) < STEP_MS_MAX, `the process was held up for ${rounds.map(Math.round)} ms`);
+  while (rounds.length < 12 && Math.min(...rounds) >= 50) rounds.push(await longestStep([...given, ...OWN]));
+  assert.ok(Math.min(...rounds) < 50, `the process was held up for ${rounds.map(Math.round)} ms`);
 });
 
 /** The most processor time between two turns of the event loop, in milliseconds; that of others does not count. */
