@@ -5,6 +5,7 @@
 // parsed.
 import { Worker } from "node:worker_threads";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import type { Encrypting } from "../mail/pgp/encrypt-mail.ts";
 import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
 import type { BuiltForwards, ForwardsOrder } from "../masked/rewrite/write-forwards.ts";
@@ -25,6 +26,8 @@ export type ParsePool = {
   buildReply(bytes: Buffer, order: ReplyOrder): Promise<ReplyOutcome>;
   /** The same for the forwards of a mail to a masked address. */
   writeForwards(bytes: Buffer, order: ForwardsOrder): Promise<ForwardsOutcome>;
+  /** A finished message encrypted for a key, as encryptMail does it; null where it cannot be. */
+  encrypt(bytes: Buffer, pgp: Encrypting): Promise<Buffer | null>;
   /** Ends the workers; what is under way or waits has failed. */
   stop(): Promise<void>;
 };
@@ -74,6 +77,10 @@ export function createParsePool(options: ParsePoolOptions): ParsePool {
       if (!("forwards" in answer)) return unexpected(answer);
       const forwards = answer.forwards.forwards.map((one) => ({ ...one, mime: one.mime && asBuffer(one.mime) }));
       return { ...answer.forwards, forwards };
+    },
+    async encrypt(bytes, pgp) {
+      const answer = await enqueue(state, { as: "encrypted", pgp }, bytes);
+      return "encrypted" in answer && answer.encrypted !== null ? asBuffer(answer.encrypted) : null;
     },
     stop: () => stop(state),
   };

@@ -3,6 +3,7 @@
 import { parentPort } from "node:worker_threads";
 import { parseMessage } from "../mail/mime/parse-message.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import { type Encrypting, encryptMail } from "../mail/pgp/encrypt-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
 import { buildOpenedReply } from "../masked/rewrite/opened-reply.ts";
 import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
@@ -12,14 +13,16 @@ export type ParseTask =
   | { as: "mail" }
   | { as: "returned" }
   | { as: "reply"; order: ReplyOrder }
-  | { as: "forwards"; order: ForwardsOrder };
+  | { as: "forwards"; order: ForwardsOrder }
+  | { as: "encrypted"; pgp: Encrypting };
 /** `bytes` must have memory of its own. */
 export type ParseJob = { task: ParseTask; bytes: Uint8Array<ArrayBuffer> };
 export type ParseAnswer =
   | { mail: ParsedMail }
   | { returned: ReturnedMail }
   | { reply: BuiltReply }
-  | { forwards: BuiltForwards };
+  | { forwards: BuiltForwards }
+  | { encrypted: Uint8Array | null };
 
 parentPort!.on("message", async (jobs: ParseJob[]) => {
   const handed = new Set<ArrayBuffer>();
@@ -38,6 +41,8 @@ async function answer(task: ParseTask, given: Buffer, handed: Set<ArrayBuffer>):
       return { reply: await buildOpenedReply(given, task.order) };
     case "forwards":
       return { forwards: await writeSealedForwards(given, task.order) };
+    case "encrypted":
+      return { encrypted: await encryptMail(given, task.pgp) };
   }
 }
 

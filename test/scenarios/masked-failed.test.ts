@@ -2,7 +2,9 @@
 // downloads it and sends it again, by the API and by the link in the notice. The contact learns nothing of it.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
+import { generateKey } from "openpgp";
 import PostalMime from "postal-mime";
+import { sealPgpKey } from "../../src/masked/addresses/pgp-keys.ts";
 import { forgetFailed } from "../../src/masked/held/failed.ts";
 import { C, D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
 
@@ -128,6 +130,61 @@ test("a forward that its mailbox's server refuses is listed, downloaded and sent
   }
 });
 
+test("a forward that failed before its mailbox had a key is sent again encrypted, or not at all", async () => {
+  const a = await s.alias();
+  await failedForward(a.full, "words in the clear");
+  const [notice] = await s.arrived(D);
+  const path = pathIn((await PostalMime.parse(notice?.bytes ?? "")).text ?? "");
+  s.sink.messages.length = 0;
+  const [one] = await listed();
+  const { destinations } = (await s.api.ask("GET", `/v1/masked/destinations?email=${D}`)).body;
+  const key = `/v1/masked/destinations/${destinations[0].id}/pgp-key`;
+  const { publicKey } = await generateKey({ type: "curve25519", userIDs: [{ name: "Anna", email: D }] });
+  assert.equal((await s.api.ask("PUT", key, { public_key: publicKey })).status, 200);
+  const kept = { armored: "no key", fingerprint: "X", expires_at: null };
+  const set = (sealed: Buffer) => s.api.world.db.execute("update masked_destination set pgp_sealed = $1", [sealed]);
+  const [row] = await s.api.world.db.query<{ pgp_sealed: Buffer }>(
+    "select pgp_sealed from masked_destination where pgp_sealed is not null",
+  );
+  await set(sealPgpKey(s.api.world, s.api.org_id, kept));
+  assert.equal((await s.api.ask("POST", `/v1/masked/failed/${one.id}/send`)).status, 409);
+  assert.equal((await s.api.ask("POST", path, "act=send", FORM)).status, 403);
+  await set(row?.pgp_sealed as Buffer);
+  assert.equal((await s.api.ask("POST", `/v1/masked/failed/${one.id}/send`)).status, 200);
+  const [sent] = await s.arrived(D);
+  assert.match(String(sent?.bytes), /^Content-Type: multipart\/encrypted;/m);
+  assert.equal(s.sink.messages.filter(({ bytes }) => /words in the clear|order 7/.test(String(bytes))).length, 0);
+  assert.equal((await s.api.ask("DELETE", key)).status, 200);
+});
+
+test("a forward that is over the limit of its alias may be sent again within the minute", async () => {
+  const a = await s.alias();
+  await failedForward(a.full, "too many");
+  const [one] = await listed();
+  await s.api.world.db.execute(
+    `insert into masked_window (org_id, alias_id, kind, starts_at, used)
+     select org_id, id, 'forward_minute', date_trunc('minute', now()) + n * interval '1 minute', 30
+       from masked_alias, generate_series(0, 1) n where id = $1
+         on conflict (org_id, alias_id, kind, starts_at) do update set used = 30`,
+    [a.id],
+  );
+  const { status, body } = await s.api.ask("POST", `/v1/masked/failed/${one.id}/send`);
+  assert.deepEqual([status, body.limit_type, body.limit], [429, "per_minute", 30]);
+  assert.ok(body.retry_after_seconds <= 60);
+});
+
+test("a mailbox gets a notice of failed forwards five times a day, for all its aliases", async () => {
+  // An earlier one of this file may count, too.
+  await s.api.world.db.execute("delete from masked_window where kind = 'failed_notice_day'");
+  const aliases = [await s.alias(), await s.alias()];
+  for (let n = 0; n < 6; n += 1) {
+    await failedForward((aliases[n % 2] as { full: string }).full, `number ${n}`);
+    await s.api.world.db.execute("update masked_destination set status = 'verified', hard_bounces = '{}'");
+  }
+  assert.equal((await listed()).length, 6);
+  assert.equal(s.sink.messages.filter(({ to }) => to[0] === D).length, 5);
+});
+
 test("what fails again is kept again; a mailbox that is not there is not written to", async () => {
   const a = await s.alias();
   await failedForward(a.full, "once more");
@@ -163,7 +220,7 @@ test("it is sent again only while what allowed it holds", async () => {
   const { contacts } = (await s.api.ask("GET", `/v1/masked/aliases/${a.id}/contacts`)).body;
   await s.api.ask("DELETE", `/v1/masked/aliases/${a.id}/contacts/${contacts[0].id}`);
   assert.equal((await send()).status, 404);
-  assert.equal(await forgetFailed(s.api.world, noPorts, 10), 1, "who forgets a contact forgets this with it");
+  assert.equal(await forgetFailed(s.api.world, noPorts, 10), 1, "what is kept of a removed contact is removed");
   await s.settle();
   const left = s.sink.messages.filter(({ to }) => to[0] !== "ben.second@home.example");
   assert.deepEqual(left, [], "only the new mailbox was asked for its consent");

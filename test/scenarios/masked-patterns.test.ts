@@ -1,5 +1,5 @@
-// Aliases made on the fly by pattern, over SMTP: the first mail makes the alias, switches of one alias act on it alone, and who
-// tries made-up addresses fills nothing and learns nothing.
+// Aliases made on the fly by pattern, over SMTP: the first mail makes the alias, switches of one alias act on it alone, and
+// made-up addresses fill nothing and tell nothing.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startMaskedStage } from "../support/masked-stage.ts";
@@ -190,6 +190,12 @@ test("the limit of a mailbox over all its patterns holds, and can be set", async
   assert.equal(await codeOf(`full-1@${OWN}`, "127.0.7.2"), 250);
   assert.equal(await codeOf(`full-2@${OWN}`, "127.0.8.2"), 450);
   await api.ask("PUT", "/v1/masked/settings", { pattern_aliases: limit + 1 });
+  assert.equal(
+    await codeOf([`full-3@${OWN}`, `full-4@${OWN}`], "127.0.11.2"),
+    450,
+    "one message counts for all it brings",
+  );
+  assert.equal(await find(`full-3@${OWN}`), undefined);
   assert.equal(await codeOf(`full-2@${OWN}`, "127.0.9.2"), 250);
 });
 

@@ -9,6 +9,8 @@ const ARMOR_END = "-----END PGP MESSAGE-----";
 /** OID 1.2.840.113549.1.7.3 (enveloped) and 1.2.840.113549.1.9.16.1.23 (authenticated and enveloped), in DER. */
 const ENVELOPED = ["06092a864886f70d010703", "060b2a864886f70d0109100117"].map((hex) => Buffer.from(hex, "hex"));
 const LOOKED_AT = 4_096;
+/** The packets that an encrypted message begins with (RFC 9580 §10.3): the key for it, or what is encrypted. */
+const ENCRYPTED = new Set([1, 3, 9, 18, 20]);
 
 export function isEncryptedMail(headers: readonly Header[], body: Buffer): boolean {
   const type = headers.find(({ name }) => name.toLowerCase() === "content-type");
@@ -35,15 +37,24 @@ function isPgpMime(body: Buffer, boundary: string): boolean {
   return version.trim() === "Version: 1" && isArmor(sealed);
 }
 
-/** A part without its head. */
+/** A part without its head, armour without its own. */
 function contentOf(part: string): string {
   const end = /\r?\n\r?\n/.exec(part);
   return end ? part.slice(end.index + end[0].length) : "";
 }
 
+/** Armour alone, of an encrypted message: of a signed one it is called the same, and anybody reads it (RFC 9580 §6.2). */
 function isArmor(given: string): boolean {
   const text = given.trim();
-  return text.startsWith(ARMOR) && text.indexOf(ARMOR_END) === text.length - ARMOR_END.length;
+  if (!text.startsWith(ARMOR) || text.indexOf(ARMOR_END) !== text.length - ARMOR_END.length) return false;
+  const content = contentOf(text.slice(ARMOR.length, -ARMOR_END.length));
+  if (/[^A-Za-z0-9+/=\s]/.test(content)) return false;
+  return ENCRYPTED.has(packetTag(Buffer.from(content.slice(0, LOOKED_AT), "base64")[0] ?? 0));
+}
+
+/** RFC 9580 §4.2. */
+function packetTag(octet: number): number {
+  return (octet & 0x40) === 0 ? (octet >> 2) & 0x0f : octet & 0x3f;
 }
 
 function isEnveloped(body: Buffer): boolean {

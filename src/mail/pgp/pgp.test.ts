@@ -5,7 +5,17 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createMessage, decrypt, encrypt, generateKey, readKey, readMessage, readPrivateKey, revokeKey } from "openpgp";
+import {
+  createMessage,
+  decrypt,
+  encrypt,
+  generateKey,
+  readKey,
+  readMessage,
+  readPrivateKey,
+  revokeKey,
+  sign,
+} from "openpgp";
 import PostalMime from "postal-mime";
 import { encryptMail } from "./encrypt-mail.ts";
 import { readPublicKey } from "./read-public-key.ts";
@@ -105,6 +115,8 @@ test("GnuPG opens it", async (context) => {
 test("what is encrypted already stays as it is, and what only says so does not", async () => {
   const message = await createMessage({ text: "secret" });
   const armor = String(await encrypt({ message, encryptionKeys: await readKey({ armoredKey: anna.publicKey }) }));
+  const signingKeys = await readPrivateKey({ armoredKey: anna.privateKey });
+  const signedText = String(await sign({ message: await createMessage({ text: "clear" }), signingKeys }));
   const whole = (type: string, body: string) =>
     Buffer.from(`From: a@b.example\r\nSubject: hi\r\nContent-Type: ${type}\r\n\r\n${body}`);
   const mime = 'multipart/encrypted; protocol="application/pgp-encrypted"; boundary=x';
@@ -118,7 +130,15 @@ test("what is encrypted already stays as it is, and what only says so does not",
     ["PGP/MIME", whole(mime, parts(armor)), false],
     ["PGP/MIME with text", whole(mime, parts("clear")), true],
     ["PGP/MIME with text behind", whole(mime, parts(`${armor}\r\nclear`)), true],
+    ["PGP/MIME with a text that is signed alone", whole(mime, parts(signedText)), true],
     ["armour", whole("text/plain", armor), false],
+    ["armour with a comment", whole("text/plain", armor.replace("\n\n", "\nComment: by hand\n\n")), false],
+    ["armour of a text that is signed alone", whole("text/plain", signedText), true],
+    [
+      "a text in the marks of armour",
+      whole("text/plain", armor.replace(/\n\n[\s\S]*(?=\n-----END)/, "\n\nclear words.")),
+      true,
+    ],
     ["armour in a text", whole("text/plain", `look:\r\n${armor}`), true],
     ["S/MIME", whole("application/pkcs7-mime; smime-type=enveloped-data", enveloped), false],
     ["S/MIME, signed alone", whole("application/pkcs7-mime; smime-type=enveloped-data", signed), true],

@@ -1,5 +1,5 @@
 // The OpenPGP keys of mailboxes, as they are kept and shown: what is forwarded to a mailbox with a key is encrypted for it. Key and
-// fingerprint are sealed, because both name a person to whoever asks a key server.
+// fingerprint are sealed, because both lead to a person on key servers.
 import type { Encrypting } from "../../mail/pgp/encrypt-mail.ts";
 import type { World } from "../../platform/world.ts";
 import type { DestinationRow, PgpKeyRecord, PgpOfMailbox } from "../types.ts";

@@ -160,7 +160,8 @@ function isMasked(route: { kind: string }): route is MaskedRoute {
   return route.kind === "masked" || route.kind === "reverse";
 }
 
-function isUnmade(route: { kind: string }): route is PatternRoute {
+/** Is it an address that a pattern takes, and that no alias has yet? */
+export function isUnmade(route: { kind: string }): route is PatternRoute {
   return route.kind === "pattern";
 }
 

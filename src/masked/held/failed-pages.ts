@@ -4,13 +4,15 @@ import type { FastifyReply } from "fastify";
 import { downloadHeaders } from "../../http/download.ts";
 import type { Api } from "../../http/http.ts";
 import { page, sendPage } from "../../http/public-page.ts";
+import { createParsePool } from "../../parsing/parse-pool.ts";
 import type { CarryWorld } from "../carry/carry.ts";
 import { OFF, OVER, ofToken } from "../open-pages.ts";
 import type { BouncePorts } from "../settle/ports.ts";
-import { findKept, openFailed, readFailed, type SentAgain, sendAgain } from "./failed.ts";
+import { type AgainPorts, findKept, openFailed, readFailed, type SentAgain, sendAgain } from "./failed.ts";
 
 /** Mounts it in the scope of the pages. */
 export function mountFailedPages(api: Api, world: CarryWorld, ports: BouncePorts): void {
+  const again = withEncrypting(api, ports);
   api.get("/masked/failed/:token", ofToken, async (request, reply) => {
     const named = readFailed(world, request.params.token);
     return named && (await findKept(world, named)) ? sendPage(reply, 200, ASK) : sendPage(reply, 404, OVER);
@@ -19,12 +21,21 @@ export function mountFailedPages(api: Api, world: CarryWorld, ports: BouncePorts
     const named = readFailed(world, request.params.token);
     if (!named) return sendPage(reply, 404, OVER);
     const act = new URLSearchParams(String(request.body ?? "")).get("act");
-    if (act === "send") return sendPage(reply, ...ANSWERS[await sendAgain(world, ports, named)]);
+    if (act === "send") return sendPage(reply, ...ANSWERS[await sendAgain(world, again, named)]);
     if (act !== "download") return sendPage(reply, 400, NOT_CHOSEN);
     const kept = await findKept(world, named);
     const bytes = kept && (await openFailed(world, kept.row));
     return bytes ? sendMessage(reply, named.id, bytes) : sendPage(reply, 404, OVER);
   });
+}
+
+const ENCRYPTER = { size: 1, wall_ms: 10_000, memory_mib: 256 };
+
+/** Sending again encrypts, in a worker of its own that starts when it is needed. */
+export function withEncrypting(api: Api, ports: BouncePorts): AgainPorts {
+  const { encrypt, stop } = createParsePool(ENCRYPTER);
+  api.addHook("onClose", () => stop());
+  return { ...ports, encrypt };
 }
 
 /** A whole message as a download. */
@@ -44,6 +55,13 @@ const ANSWERS: Record<SentAgain, [number, string]> = {
   gone: [404, OVER],
   off: [403, OFF],
   later: [429, page("Not now", "<p>Too much mail passed through your masked address. Try again later.</p>")],
+  unsealed: [
+    403,
+    page(
+      "Not sent",
+      "<p>It could not be encrypted for the key of your mailbox, and nothing is sent unencrypted. You can still download it.</p>",
+    ),
+  ],
   held: [
     403,
     page(

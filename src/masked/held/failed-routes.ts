@@ -22,13 +22,15 @@ import { tooSoon } from "../addresses/destinations.ts";
 import type { CarryWorld } from "../carry/carry.ts";
 import type { BouncePorts } from "../settle/ports.ts";
 import { deleteFailed, findKept, listFailed, openFailed, type SentAgain, sendAgain } from "./failed.ts";
-import { sendMessage } from "./failed-pages.ts";
-import { FAILED_KINDS } from "./failed-queries.ts";
+import { sendMessage, withEncrypting } from "./failed-pages.ts";
+import { FAILED_KINDS, type FailedKind } from "./failed-queries.ts";
 
 const tags = ["Masked aliases"];
-const HOUR_MS = 3_600_000;
 /** Of one alias (windows.ts). */
-const REPLIES_HOUR = 20;
+const LIMITS = {
+  forward: { type: "per_minute", most: 30, span_ms: 60_000 },
+  reply: { type: "hourly", most: 20, span_ms: 3_600_000 },
+};
 const params = IdParams;
 
 const Failed = Named(
@@ -50,6 +52,7 @@ const Failed = Named(
 /** Mounts the endpoints of mail that failed. */
 export function mountFailed(api: Api, world: CarryWorld, ports: BouncePorts): void {
   mountReading(api, world);
+  const again = withEncrypting(api, ports);
   api.post(
     "/v1/masked/failed/:id/send",
     {
@@ -64,9 +67,9 @@ export function mountFailed(api: Api, world: CarryWorld, ports: BouncePorts): vo
       },
     },
     async ({ account, params: { id } }) => {
-      await mustFind(world, account, id);
-      const done = await sendAgain(world, ports, { org_id: account.org_id, id });
-      if (done !== "sent") throw refusalOf(done, world.clock.now());
+      const { row } = await mustFind(world, account, id);
+      const done = await sendAgain(world, again, { org_id: account.org_id, id });
+      if (done !== "sent") throw refusalOf(done, row.kind, world.clock.now());
       return { sent: true, id };
     },
   );
@@ -145,7 +148,8 @@ async function mustFind(world: CarryWorld, { org_id, environment }: Account, id:
   return kept;
 }
 
-function refusalOf(done: Exclude<SentAgain, "sent">, now: number): Refusal {
+function refusalOf(done: Exclude<SentAgain, "sent">, kind: FailedKind, now: number): Refusal {
+  const { type, most, span_ms } = LIMITS[kind];
   switch (done) {
     case "gone":
       return notFound("mail that failed");
@@ -153,7 +157,9 @@ function refusalOf(done: Exclude<SentAgain, "sent">, now: number): Refusal {
       return new Refusal("invalid_state", "the alias, its replies or its mailbox is switched off or not confirmed");
     case "held":
       return new Refusal("invalid_state", "the reply shows a mailbox that the alias has had only since it was written");
+    case "unsealed":
+      return new Refusal("invalid_state", "the forward could not be encrypted for the key of its mailbox");
     case "later":
-      return tooSoon("too much mail passes through the alias", "hourly", REPLIES_HOUR, HOUR_MS - (now % HOUR_MS));
+      return tooSoon("too much mail passes through the alias", type, most, span_ms - (now % span_ms));
   }
 }

@@ -1,11 +1,15 @@
 // Mail that failed for good: a forward that its mailbox's server did not take, a reply that its contact's did not. It is kept
 // sealed for a week, so that its owner can download it and send it again, by the API or by the link in the notice. It is sent
 // again to whom it was for, under the rules and limits that hold then. The contact learns nothing of it.
+
+import type { ParsePool } from "../../parsing/parse-pool.ts";
 import type { Page } from "../../platform/database/page.ts";
+import { totalOf } from "../../platform/database/totals.ts";
 import { readHeld } from "../../platform/storage/blobs.ts";
 import { SealBroken } from "../../platform/storage/seal.ts";
 import { findBody } from "../../sending/sending.ts";
 import { addressDigest, tryOpenContact, tryOpenText, untagged } from "../addresses/addresses.ts";
+import { encryptingFor } from "../addresses/pgp-keys.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import { takeReply, windowCounter } from "../arrive/windows.ts";
 import * as carry from "../carry/carry.ts";
@@ -79,10 +83,12 @@ export function readFailed(world: Pick<carry.CarryWorld, "seal" | "clock">, toke
 }
 
 /** It, while it is kept, and its contact is there. */
-export async function findKept(world: Pick<carry.CarryWorld, "db" | "clock">, { org_id, id }: Named) {
-  const row = await queries.findFailed(world.db, org_id, id, new Date(world.clock.now() - KEPT_MS));
-  const [contact] = row ? await findContacts(world.db, org_id, [row.contact_id]) : [];
-  return row && contact ? { row, contact } : null;
+export function findKept({ db, clock }: Pick<carry.CarryWorld, "db" | "clock">, { org_id, id }: Named) {
+  return db.asOrg(org_id, async (tx) => {
+    const row = await queries.findFailed(tx, org_id, id, new Date(clock.now() - KEPT_MS));
+    const [contact] = row ? await findContacts(tx, org_id, [row.contact_id]) : [];
+    return row && contact ? { row, contact } : null;
+  });
 }
 
 /** Its bytes as they would have left; null when it is gone, or was sealed with a master key that is lost. */
@@ -98,24 +104,30 @@ export async function openFailed(world: carry.CarryWorld, row: queries.FailedRow
 
 /**
  * `gone`: it was sent, or what it was for is removed; `off`: nothing may leave from the alias, or its mailbox is not confirmed;
- * `later`: too much leaves already; `held`: it shows a mailbox that the alias has since.
+ * `later`: too much leaves already; `held`: it shows a mailbox that the alias has since; `unsealed`: its mailbox has a key, and it
+ * could not be encrypted for that.
  */
-export type SentAgain = "sent" | "gone" | "off" | "later" | "held";
+export type SentAgain = "sent" | "gone" | "off" | "later" | "held" | "unsealed";
+
+/** `encrypt`: in a worker. */
+export type AgainPorts = BouncePorts & Pick<ParsePool, "encrypt">;
 
 /** Sends it to whom it was for; once. */
-export async function sendAgain(world: carry.CarryWorld, ports: BouncePorts, named: Named): Promise<SentAgain> {
+export async function sendAgain(world: carry.CarryWorld, ports: AgainPorts, named: Named): Promise<SentAgain> {
   const kept = await findKept(world, named);
   const context = kept && (await contextFinder(world)(named.org_id, kept.row.alias_id));
   if (!kept || !context || context.alias.deleted_at !== null) return "gone";
   const { row, contact } = kept;
   const secrets = tryOpenContact(world, row.org_id, contact.sealed);
-  const mime = await openFailed(world, row);
-  if (secrets === null || mime === null) return "gone";
+  const bytes = await openFailed(world, row);
+  if (secrets === null || bytes === null) return "gone";
   const ends = await endsOf(world, context, { row, secrets, blocked: contact.blocked });
   if (typeof ends === "string") return ends;
-  if (row.kind === "reply" && showsNewMailbox(context, row, mime)) return "held";
+  if (row.kind === "reply" && showsNewMailbox(context, row, bytes)) return "held";
   if (!(await isWithinLimits(world, context, row))) return "later";
   const { alias } = context;
+  const mime = await sealedFor(world, ports, { context, row, bytes });
+  if (mime === null) return "unsealed";
   const outgoing = { id: world.random.uuid(), message_id: messageIdOf(mime), ...ends, mime };
   const raw = await carry.toRaw(world, ports, { alias, environment: row.environment }, outgoing);
   const pressed = { ...row, reason: "sent_again" };
@@ -142,6 +154,19 @@ async function endsOf(
   const [ours] = await findAddresses(world.db, [addressDigest(world, untagged(mailbox.email.toLowerCase()))]);
   if (blocked || ours) return "off";
   return { from: `${secrets.reply_local}@${alias.domain}`, recipient: mailbox.email };
+}
+
+type Sealing = { context: AliasContext; row: queries.FailedRow; bytes: Buffer };
+
+/** A forward may have been written before its mailbox had a key; null where it cannot be encrypted for it. */
+async function sealedFor(
+  world: carry.CarryWorld,
+  { encrypt }: Pick<AgainPorts, "encrypt">,
+  { context: { destinations }, row, bytes }: Sealing,
+): Promise<Buffer | null> {
+  const pgp = row.kind === "forward" ? destinations.find(({ id }) => id === row.owner_id)?.pgp : null;
+  const encrypting = encryptingFor(world, row.org_id, pgp);
+  return encrypting === null ? bytes : encrypt(bytes, encrypting);
 }
 
 /** The leak gate searched it when it was made; of mailboxes that the alias has since nobody knew. */
@@ -171,7 +196,7 @@ export async function listFailed(
   const filter = { environment, since: new Date(world.clock.now() - KEPT_MS), alias_id, kind };
   return world.db.asOrg(org_id, async (tx) => {
     const rows = await queries.listFailed(tx, org_id, filter, page);
-    const total = await queries.countFailed(tx, org_id, filter);
+    const total = await totalOf(rows.length, page, () => queries.countFailed(tx, org_id, filter));
     return { failed: rows.map((row) => shown(world, row)), ...total, ...page };
   });
 }

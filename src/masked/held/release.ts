@@ -1,5 +1,5 @@
-// The link in the notice of a mail that waits in quarantine because its author is not proven: it lets that one mail through,
-// once and within a day. Its page shows a button and says nothing of the mail.
+// The link in the notice of a mail that waits in quarantine because its author is not proven, or because it could not be
+// encrypted: it lets that one mail through, once and within a day. Its page shows a button and says nothing of the mail.
 import type { Api } from "../../http/http.ts";
 import { page, sendPage } from "../../http/public-page.ts";
 import type { CarryWorld } from "../carry/carry.ts";
@@ -42,6 +42,6 @@ export function mountRelease(api: Api, world: CarryWorld, quarantine: Quarantine
 
 const ASK = page(
   "Forward this mail all the same?",
-  '<p>It is not proven who sent it. If you forward it, do not follow its links or pay anything before you asked its author in another way.</p><form method="post"><button type="submit">Forward it</button></form>',
+  '<p>The notice says why it was kept. If it is not proven who sent it, do not follow its links or pay anything before you asked its author in another way.</p><form method="post"><button type="submit">Forward it</button></form>',
 );
 const DONE = page("Forwarded", "<p>The mail is on its way to the mailboxes of your masked address.</p>");

@@ -10,7 +10,7 @@ import { recordConfig } from "../activity.ts";
 import { addressDigest, contactDigest, destinationDigest, untagged } from "../addresses/addresses.ts";
 import { ALIAS_DEFAULTS, ALIASES_MAX } from "../addresses/aliases.ts";
 import { LATER, type Refused, UNKNOWN } from "../arrive/answers-of-smtp.ts";
-import { type Arriving, routeTo } from "../arrive/arrival.ts";
+import { type Arriving, isUnmade, routeTo } from "../arrive/arrival.ts";
 import { type Examined, readParts } from "../arrive/parts.ts";
 import { canonicalAddress } from "../arrive/sender-proof.ts";
 import { type IsWithin, isBegun, takeAlias, windowCounter } from "../arrive/windows.ts";
@@ -52,9 +52,10 @@ export function aliasMaker(world: CarryWorld, ports: NoticePorts) {
     isWithin: windowCounter(world),
   };
   return async (incoming: Coming, examination: Examined): Promise<Refused | null> => {
+    const waiting: Waiting = new Map();
     for (const { recipient, route } of incoming.recipients) {
       const answer = isUnmade(route)
-        ? await checkUnmade(making, incoming, route)
+        ? await checkUnmade(making, { incoming, waiting }, route)
         : isMade(route)
           ? await checkMade(making, { incoming, examination }, { recipient, route })
           : null;
@@ -70,17 +71,20 @@ export function aliasMaker(world: CarryWorld, ports: NoticePorts) {
   };
 }
 
-function isUnmade(route: { kind: string }): route is PatternRoute {
-  return route.kind === "pattern";
-}
-
 /** Aliases of the service's own domain belong to no pattern. */
 function isMade(route: { kind: string }): route is MaskedRoute {
   return route.kind === "masked" && (route as MaskedRoute).domain_id !== null;
 }
 
+/** How many aliases of each mailbox this message is to make. */
+type Waiting = Map<string, number>;
+
 /** May this mail bring a new address? Counts it. */
-async function checkUnmade(making: Making, incoming: Coming, route: PatternRoute): Promise<Refused | null> {
+async function checkUnmade(
+  making: Making,
+  { incoming, waiting }: { incoming: Coming; waiting: Waiting },
+  route: PatternRoute,
+): Promise<Refused | null> {
   const { world, isWithin } = making;
   const { org_id, detail } = route;
   const pattern = await making.findPattern({ org_id, ...detail });
@@ -88,12 +92,14 @@ async function checkUnmade(making: Making, incoming: Coming, route: PatternRoute
   if (await isMailbox(world, pattern, detail)) return UNKNOWN;
   if (await making.findAddress(addressOfRoute(world, route))) return null;
   const client = clientOf(world, pattern, incoming);
+  const before = waiting.get(pattern.destination_id) ?? 0;
+  waiting.set(pattern.destination_id, before + 1);
   const isOver =
     (await isBegun(world, client, "pattern_refused_hour")) ||
     !(await isWithin(client, "pattern_client_hour")) ||
     !(await isWithin(pattern, "pattern_alias_hour", pattern.aliases_hour)) ||
     !(await isWithin(pattern, "pattern_alias_day", pattern.aliases_day)) ||
-    (await isFull(making, pattern)) ||
+    (await isFull(making, pattern, before)) ||
     (await isOverOfOrganization(making, pattern));
   if (!isOver) return null;
   await isWithin(client, "pattern_refused_hour");
@@ -112,10 +118,10 @@ async function isMailbox(world: CarryWorld, { org_id, environment }: FoundPatter
   return (await findDestinationsByDigest(world.db, org_id, environment, [digest])).length > 0;
 }
 
-function isFull({ world: { db } }: Making, { org_id, destination_id }: FoundPattern): Promise<boolean> {
+function isFull({ world: { db } }: Making, { org_id, destination_id }: FoundPattern, before: number): Promise<boolean> {
   return db.asOrg(org_id, async (tx) => {
     const { pattern_aliases } = await maskedSettings(tx, org_id);
-    if ((await patterns.countMade(tx, org_id, destination_id)) >= pattern_aliases) return true;
+    if ((await patterns.countMade(tx, org_id, destination_id)) + before >= pattern_aliases) return true;
     return (await queries.countOfOrg(tx, org_id)) >= ALIASES_MAX;
   });
 }

@@ -1,6 +1,7 @@
 // Patterns of a mailbox: kept, listed, removed. What they made is not theirs: it stays when they go.
 import { isUuid } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
+import { totalOf } from "../../platform/database/totals.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { tryOpenText } from "../addresses/addresses.ts";
@@ -83,7 +84,8 @@ export async function listPatterns(world: Pick<World, "db" | "seal">, who: Who, 
   const { id } = await getDestination(world, who, destinationId);
   return world.db.asOrg(who.org_id, async (tx) => {
     const rows = await queries.listPatterns(tx, who.org_id, id, page);
-    return { patterns: rows.map(show), ...(await queries.countPatterns(tx, who.org_id, id)), ...page };
+    const total = await totalOf(rows.length, page, () => queries.countPatterns(tx, who.org_id, id));
+    return { patterns: rows.map(show), ...total, ...page };
   });
 }
 

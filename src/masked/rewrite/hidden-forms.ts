@@ -14,7 +14,7 @@ export function hiddenForms(hidden: readonly Replacement[], seen: readonly strin
   return [...forms, ...hidden.flatMap(hashed)];
 }
 
-/** As addresses of people's pictures hold it (Gravatar): whoever guesses the mailbox sees by its hash that the guess is right. */
+/** As addresses of people's pictures hold it (Gravatar): the hash confirms a guess of the mailbox. */
 function hashed({ from, to }: Replacement): Replacement[] {
   const hash = (name: string, email: string) => createHash(name).update(email.trim().toLowerCase()).digest("hex");
   return ["md5", "sha1", "sha256"].map((name) => ({ from: hash(name, from), to: hash(name, to) }));

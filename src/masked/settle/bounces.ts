@@ -134,10 +134,12 @@ async function noticeOfForward(
   { fault, link }: Bounced,
 ): Promise<Laned | null> {
   const isThere = fault.class !== "invalid_recipient" && !/^5\.(?:1\.|2\.1$)/.test(fault.code ?? "");
-  const people = isThere && link !== null ? await peopleOf(world, trace, trace.destination_id) : null;
-  if (people === null || link === null) return null;
+  const { org_id, destination_id } = trace;
+  if (!isThere || link === null || destination_id === null) return null;
+  const people = await peopleOf(world, trace, destination_id);
+  if (people === null) return null;
   const { alias, to, email } = people;
-  if (!(await windowCounter(world)(alias, "failed_notice_day"))) return null;
+  if (!(await windowCounter(world)({ org_id, id: destination_id }, "failed_notice_day"))) return null;
   const order = { to, environment: alias.environment, about_id: null, link };
   const shown = shownName({ name: null, email });
   const raw = await tellUndelivered(world, ports, alias, { ...order, shown, reason: sentenceOf(fault, "mailbox's") });

@@ -1,6 +1,7 @@
 // The scanner of runs finds what the patterns say that it replaced: no run is lost, however long and whatever stands beside it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { diceOf } from "../random-tree.fixture.ts";
 import { encodedReadings } from "./encoded-readings.ts";
 
@@ -42,4 +43,11 @@ test("runs of base64 and of hexadecimal digits are found wherever a pattern find
       .map((reading) => reading.text);
     assert.deepEqual(runs, byPattern(text), `${length} letters`);
   }
+});
+
+test("a packed text is found behind many places that only look like one", () => {
+  const packed = gzipSync('{"mail":"anna@home.example"}').toString("base64url");
+  const lookalikes = `eJw${"A".repeat(24)} `.repeat(200);
+  const found = encodedReadings(`${lookalikes}https://t.example/${packed}`);
+  assert.ok(found.some(({ text }) => text.includes("anna@home.example")));
 });

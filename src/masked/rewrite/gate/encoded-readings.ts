@@ -106,22 +106,36 @@ const PACKED = /H4sI|eA[E-H]|eF[4-7]|eJ[w-z]|eN[o-r]/g;
 /** Without a name of a file, which nobody gives text in a link. */
 const GZIP_HEAD = 10;
 const ZLIB_HEAD = 2;
-const PACKED_MAX = 50;
+/** Other letters may look like the beginning of a packed text: so many places are tried. */
+const PACKED_MAX = 2_000;
 const PACKED_OCTETS_MAX = 200_000;
+const UNPACKED_MAX = 10_000_000;
 
 /** Packed texts in base64, as far as they can be unpacked: so some links hold whom they are for. */
 function packedRuns(text: string): string[] {
-  const places = runsIn(text, BASE64).flatMap((run) => [...run.matchAll(PACKED)].map(({ index }) => run.slice(index)));
-  return places.slice(0, PACKED_MAX).flatMap((run) => {
-    try {
-      // What a line end joined to the run stands behind the packed text, and is passed over so.
-      const bytes = Buffer.from(run, "base64").subarray(run.startsWith("H") ? GZIP_HEAD : ZLIB_HEAD);
-      const options = { maxOutputLength: PACKED_OCTETS_MAX, finishFlush: constants.Z_SYNC_FLUSH };
-      return inflateRawSync(bytes, options).toString("latin1");
-    } catch {
-      return [];
+  const found: string[] = [];
+  let [tried, octets] = [0, 0];
+  for (const run of runsIn(text, BASE64)) {
+    for (const { index } of run.matchAll(PACKED)) {
+      if (tried === PACKED_MAX || octets > UNPACKED_MAX) return found;
+      tried += 1;
+      const unpacked = unpack(run.slice(index));
+      octets += unpacked.length;
+      if (unpacked !== "") found.push(unpacked);
     }
-  });
+  }
+  return found;
+}
+
+function unpack(run: string): string {
+  try {
+    // What a line end joined to the run stands behind the packed text, and is passed over so.
+    const bytes = Buffer.from(run, "base64").subarray(run.startsWith("H") ? GZIP_HEAD : ZLIB_HEAD);
+    const options = { maxOutputLength: PACKED_OCTETS_MAX, finishFlush: constants.Z_SYNC_FLUSH };
+    return inflateRawSync(bytes, options).toString("latin1");
+  } catch {
+    return "";
+  }
 }
 
 /** RFC 4648 §6, in either case; a run may begin before the encoded text does. */
