@@ -4,6 +4,7 @@ import { otherProcess, type TestApi, testApi } from "../../test/support/api.ts";
 import { until } from "../../test/support/until.ts";
 import type { Account } from "../http/http.ts";
 import { requestRates } from "./accounts.ts";
+import { drawRequests } from "./queries.ts";
 
 let api: TestApi;
 
@@ -71,6 +72,14 @@ test("exactly one second's worth is allowed at once", async () => {
   }
   const take = requestRates(api.world);
   assert.deepEqual(await take(accountWith(0)), { allowed: false, limit: 0, remaining: 0 });
+});
+
+test("what is left is counted without errors of rounding", async () => {
+  for (const wanted of [1, 3, 7, 9]) {
+    const asked = [{ org_id: api.world.random.uuid(), limit: 10, wanted }];
+    const [drawn] = await drawRequests(api.world.db, asked);
+    assert.deepEqual([drawn?.granted, drawn?.left], [wanted, 10 - wanted]);
+  }
 });
 
 test("what remains is reported, also what another process took", async () => {

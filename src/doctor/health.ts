@@ -17,7 +17,7 @@ const MACHINES_SHOWN = 50;
 export async function readHealth({ db, config }: HealthWorld) {
   const [[database], nodes, looks, disk, certificates] = await Promise.all([
     queries.describeDatabase(db),
-    listNodes({ db }),
+    listNodes(db),
     queries.listLooks(db, MACHINES_SHOWN),
     statfs(config.data_dir).catch(() => null),
     config.acme ? findCertificate(db, config.acme.directory) : [],
@@ -36,7 +36,7 @@ export async function readHealth({ db, config }: HealthWorld) {
   };
 }
 
-/** Looks at this machine; who asks while a look is under way gets that one. */
+/** Looks at this machine; a call while a look is under way waits for that look and starts none. */
 export function looker(world: HealthWorld, examine: Examine): (askedBy: string) => Promise<void> {
   let underWay: Promise<void> | null = null;
   async function look(asked_by: string): Promise<void> {

@@ -29,7 +29,6 @@ import type { Journal } from "./queue/journal.ts";
 import { type FindLane, laneFinder } from "./queue/lanes.ts";
 import { holdLeases, type LeaseHooks, type Leases } from "./queue/leases.ts";
 import { createMemory, type Memory } from "./queue/memory.ts";
-import { listNodes as listed } from "./queue/node-queries.ts";
 import { type Forgotten, watchForgotten } from "./queue/orphans.ts";
 import { createParking, type Parking, type ParkingParts } from "./queue/parking.ts";
 import { giveBackAttempts, isUncounted } from "./queue/ration.ts";
@@ -47,10 +46,10 @@ export { databaseId, findPause, pauseRestored, resumeSending } from "./guard/gua
 export { TOKEN_CONTEXT } from "./path/attempt.ts";
 export { KEEP_TRYING_MS } from "./path/retry.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./pools/exits.ts";
-
 export { poolPorts } from "./pools/pools.ts";
 export { isLaneGone } from "./queue/lane-queries.ts";
 export { type FindLane, laneFinder, lanesInPlace } from "./queue/lanes.ts";
+export { listNodes } from "./queue/node-queries.ts";
 export { CHANNEL as MTA_CHANNEL, notifier } from "./queue/wake.ts";
 export { SEALED } from "./route/relays.ts";
 export type { Job, Lane, MessageAbout } from "./types.ts";
@@ -486,9 +485,4 @@ function gauges(engine: Engine): void {
     );
   }, 5_000);
   timer.unref();
-}
-
-/** The processes that send, as they said last. */
-export function listNodes(world: Pick<World, "db">) {
-  return listed(world.db);
 }

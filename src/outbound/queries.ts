@@ -413,8 +413,8 @@ export function claimExpired(
 }
 
 /**
- * Mail of these organizations and to these destinations (null: of and to all) that would be out of time before `until` has until then, unless its sender set
- * the time; how many. `held`: mail that was in the hands of a node. Indexes: delivery_expiry, delivery_owned.
+ * Mail of these organizations and to these destinations (null: of and to all) that would be out of time before `until` has until
+ * then, unless its sender set the time; how many. `held`: mail that was in the hands of a node. Indexes: delivery_expiry, delivery_owned.
  */
 export function extendWaiting(
   db: Query,
@@ -464,7 +464,10 @@ export function retireIdle(db: Query, before: Date, limit: number) {
   );
 }
 
-/** For how many seconds mail has been due that waited longest; parked destinations do not count, nor what is suspended. 20 ms at 100,000 lanes. */
+/**
+ * For how many seconds mail has been due that waited longest; parked destinations do not count, nor what is suspended.
+ * 20 ms at 100,000 lanes.
+ */
 export function oldestDue(db: Query, now: Date, suspended: { orgs: string[]; domains: string[] }) {
   return db.query<{ seconds: number }>(
     `select greatest(0, coalesce(extract(epoch from $1 - min(next_at)), 0))::float8 as seconds from lane

@@ -1,6 +1,6 @@
 // The decision at RCPT, in session, so that nothing is accepted only to be bounced: exact alias → addresses of plugged-in
-// kinds on customers' domains (masked, reverse) → globs and patterns of masked aliases, by fixed characters → catch-all → our own addresses (return path, feedback, rewritten
-// senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
+// kinds on customers' domains (masked, reverse) → globs and patterns of masked aliases, by fixed characters → catch-all → our own
+// addresses (return path, feedback, rewritten senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
 import type { AliasMatch, FindAlias } from "../../aliases/aliases.ts";
 import { domainOfReturnPath, findDomain, receivesMail } from "../../domains/domains.ts";
 import type { ReceivingDomain } from "../../domains/types.ts";

@@ -1,6 +1,6 @@
-// The queue as operators see it: by destination domain, whoever sent it, with how much waits, since when and why. Counts are what
-// they are at the moment; a lane with more than a thousand deliveries is counted up to there in the list, and whole when its
-// destination is asked for alone. Not here: what they order (orders.ts).
+// The queue as operators see it, over all organizations: for each destination domain how much waits, since when and why. Nothing is
+// cached. The list counts a lane up to a thousand deliveries; the view of one destination counts all of them. Not here: what
+// operators order (orders.ts).
 import { organizationNames } from "../../accounts/accounts.ts";
 import { literally } from "../../http/like.ts";
 import type { Db } from "../../platform/database/db.ts";
@@ -75,7 +75,7 @@ export type LaneView = Omit<queries.LaneRow, "class" | "org_id"> & {
   why: "suspended" | "organization_waits" | "resting" | "due" | "in_hand" | "deferred" | "scheduled";
 };
 
-/** One destination with its lanes, counted whole: what is waiting now, and all of it was accepted up to `read_at`. */
+/** One destination with its lanes and exact counts; all that is counted was accepted up to `read_at`. */
 export async function readDestinationView({ db, clock }: Pick<World, "db" | "clock">, domain: string) {
   const now = new Date(clock.now());
   const [rows, [order]] = await Promise.all([

@@ -35,9 +35,12 @@ export async function dropOrdered(
 
 async function dropSome(world: FinishWorld, domain: string, before: Date): Promise<number> {
   return world.db.transaction(async (tx) => {
+    // A resume that comes meanwhile waits for this batch; after it nothing more is dropped.
+    const [order] = await queries.lockDrop(tx, domain, before);
+    if (!order) return 0;
     const found = await queries.findForDrop(tx, domain, before, BATCH);
     if (found.length === 0) return 0;
-    // Messages before deliveries, as whoever cancels one of them locks.
+    // Messages before deliveries: the order in which a cancel locks them.
     await lockMessages(tx, found);
     const rows = await queries.lockFree(tx, found);
     const abouts = await describe(tx, rows);

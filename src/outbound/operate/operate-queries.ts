@@ -5,7 +5,7 @@ import type { ClaimedRow } from "../queries.ts";
 
 /** Up to so many deliveries of a lane are counted for the list; one destination alone is counted whole (10,000 in 14 ms). */
 const COUNTED_MAX = 1_000;
-/** Of so many of a lane it is read who was tried, and since when they wait. */
+/** The first deliveries of a lane, of which the list shows the last reply and the oldest. */
 const READ_MAX = 500;
 
 /** Every lane with mail that nobody holds, by a skip scan: some 5 µs a lane, whatever it holds. Index: delivery_claim. */
@@ -94,7 +94,7 @@ export type Particulars = {
   tried: { org_id: string; message_id: string; position: number } | null;
 };
 
-/** What the list shows of these destinations besides. */
+/** What else the list shows of these destinations. */
 export function readParticulars(db: Query, domains: string[], now: Date) {
   return db.query<Particulars>(
     `select l.domain, sum(n.scheduled)::float8 as scheduled, min(n.oldest_at) as oldest_at,
@@ -152,7 +152,8 @@ const IN_HAND = `in_hand as (
 export function listLanes(db: Query, domain: string, { now, limit }: { now: Date; limit: number }) {
   return db.query<LaneRow & { lanes: number; waiting: number }>(
     `with ${IN_HAND}
-     select l.org_id, l.class, host(s.ip) as ip, s.pool, l.relay_domain_id is not null as by_relay, n.due, n.deferred, n.scheduled, coalesce(h.deliveries, 0) as in_hand,
+     select l.org_id, l.class, host(s.ip) as ip, s.pool, l.relay_domain_id is not null as by_relay,
+            n.due, n.deferred, n.scheduled, coalesce(h.deliveries, 0) as in_hand,
             least(n.oldest_at, h.oldest_at) as oldest_at, n.next_due_at,
             case when l.paused_until > $2 then l.paused_until end as paused_until,
             case when l.paused_until > $2 then l.reason end as reason,
@@ -209,8 +210,8 @@ export function suspend(tx: Tx, domain: string, { at, by, note }: { at: Date; by
 }
 
 /** What is left of a drop that was under way stays in the queue. */
-export function resume(db: Query, domain: string) {
-  return db.execute(
+export function resume(tx: Tx, domain: string) {
+  return tx.execute(
     `update destination_order set suspended_at = null, suspended_by = null, note = null, drop_before = null
       where domain = $1 and suspended_at is not null`,
     [domain],
@@ -229,6 +230,14 @@ export function orderDrop(db: Query, domain: string, before: Date) {
 export function findDrops(db: Query) {
   return db.query<{ domain: string; drop_before: Date }>(
     "select domain, drop_before from destination_order where drop_before is not null and suspended_at is not null",
+  );
+}
+
+/** No row where the destination was resumed, or the drop was ordered again. */
+export function lockDrop(tx: Tx, domain: string, before: Date) {
+  return tx.query(
+    "select 1 from destination_order where domain = $1 and drop_before = $2 and suspended_at is not null for update",
+    [domain, before],
   );
 }
 

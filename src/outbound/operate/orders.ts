@@ -42,9 +42,11 @@ export async function suspend(world: OrderWorld, domain: string, note: string | 
 
 /** Its mail leaves again; what is left of a drop stays in the queue. */
 export async function resume(world: OrderWorld, domain: string, by: By): Promise<void> {
-  const changed = await queries.resume(world.db, domain);
-  if (changed === 0) throw new Refusal("invalid_state", "this destination is not suspended");
-  await world.db.transaction((tx) => queries.wakeLanes(tx, domain, new Date(world.clock.now())));
+  await world.db.transaction(async (tx) => {
+    if ((await queries.resume(tx, domain)) === 0)
+      throw new Refusal("invalid_state", "this destination is not suspended");
+    await queries.wakeLanes(tx, domain, new Date(world.clock.now()));
+  });
   notifier(world)();
   await noteOrder(world, domain, { ...by, operation: "resumeDestination" });
 }
@@ -58,8 +60,8 @@ export async function retry(world: OrderWorld, domain: string, by: By): Promise<
   for (let found = RETRIED_AT_ONCE; found === RETRIED_AT_ONCE && hastened < RETRIED_MAX; hastened += found)
     found = await world.db.transaction((tx) => queries.hasten(tx, domain, at, RETRIED_AT_ONCE));
   await world.db.transaction(async (tx) => {
-    await queries.wakeLanes(tx, domain, at);
     await queries.orderRetry(tx, domain, new Date(world.clock.now()));
+    await queries.wakeLanes(tx, domain, at);
   });
   notifier(world)();
   await noteOrder(world, domain, { ...by, operation: "retryDestination" });

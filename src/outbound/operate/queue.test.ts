@@ -141,6 +141,21 @@ test("what is dropped fails with an event, what came later stays, and each organ
   assert.equal((await list("state=suspended")).total, 0);
 });
 
+test("what a drop has left when its destination is resumed stays in the queue", async () => {
+  const id = await send("kept@fourth.example");
+  assert.equal((await operator.ask("POST", `${QUEUE}/fourth.example/suspend`, {})).status, 200);
+  const { read_at } = (await operator.ask("GET", `${QUEUE}/fourth.example`)).body.destination;
+  await operator.ask("POST", `${QUEUE}/fourth.example/drop`, { accepted_before: read_at });
+  // Resumed after the process has read what it is to drop, before it drops it.
+  const transaction: typeof api.world.db.transaction = async (work, statementMs) => {
+    await operator.ask("POST", `${QUEUE}/fourth.example/resume`);
+    return api.world.db.transaction(work, statementMs);
+  };
+  await dropOrdered({ ...api.world, db: { ...api.world.db, transaction } });
+  assert.equal((await api.ask("GET", `/v1/emails/${id}`)).body.email.status, "queued");
+  assert.equal((await list("query=fourth")).destinations[0].suspended_at, null);
+});
+
 test("a suspended destination without mail is listed, so that it can be resumed", async () => {
   assert.equal((await operator.ask("POST", `${QUEUE}/Nowhere.Example/suspend`, {})).status, 200);
   const { destinations } = await list("state=suspended");

@@ -53,6 +53,7 @@ export function freeLeases(tx: Tx) {
 
 export type NodeRow = { machine: string; pid: number; roles: string[]; started_at: Date; seen_at: Date };
 
+/** The processes that send, with what each last wrote of itself. */
 export function listNodes(db: Query) {
   return db.query<NodeRow>("select machine, pid, roles, started_at, seen_at from node order by machine, id");
 }

@@ -9,7 +9,7 @@ const ANSWER_MS = 10_000;
 /** Of one cell with millions of rows, copied to another server. */
 const MOVE_MS = 24 * 3_600_000;
 
-/** Does Citus keep this schema's tables? False for a PostgreSQL without it, and before the first migration. */
+/** True if Citus keeps this schema's tables. False for a PostgreSQL without it, and before the first migration. */
 export function isDistributed(url: string): Promise<boolean> {
   return withClient(url, ANSWER_MS, distributed);
 }
@@ -20,7 +20,7 @@ async function distributed(client: pg.Client): Promise<boolean> {
   return (await client.query("select postern_is_distributed() as is_so")).rows[0].is_so;
 }
 
-/** What cannot be done, in one sentence for whom it concerns. */
+/** Why a command cannot be done, in sentences for the operator. */
 export class CellProblem extends Error {}
 
 /** The schemas that Citus places for this role, and the servers that it may place them on. */
@@ -68,8 +68,8 @@ export function distribute(url: string): Promise<string> {
 
 /**
  * Moves a cell to another server while it is used: writing stops for the moment of the switch. Citus copies with the rights of this
- * role, in sessions of its own. From a role that row-level security binds it would hide every row: nothing would be copied, and no
- * error said.
+ * role, in sessions of its own. From a role that row-level security binds the copy would see no row: the tables would arrive empty,
+ * without an error.
  */
 export function moveCell(url: string, { name, to }: { name: string; to: Server }): Promise<void> {
   return withClient(url, MOVE_MS, async (client) => {
@@ -138,6 +138,7 @@ const REWRITE_POLICIES = `do $$ declare found record; begin
       case when found.wall ~ 'membership' then '(postern_system() or postern_org() is not null)'
            else regexp_replace(found.wall, '\\(\\s*SELECT (postern_\\w+)\\(\\) AS \\w+\\)', '\\1()', 'g') end);
   end loop; end $$`;
+
 async function withClient<T>(url: string, answerMs: number, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: ANSWER_MS, query_timeout: answerMs });
   client.on("error", () => undefined); // the statement under way fails with the same

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { until } from "../../../test/support/until.ts";
 import { indexPastDays } from "./day-indexes.ts";
 import { makePartitions } from "./partitions.ts";
 
@@ -58,4 +59,25 @@ test("an index that a process left half built is built again", async () => {
   await indexPastDays(api.world);
   assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status`));
   await api.world.db.execute("delete from message where org_id = any($1)", [[api.org_id, other.org_id]]);
+});
+
+test("an index that another process is building is left to it", async () => {
+  const { db } = api.world;
+  const leaf = `message_${dayName(api.world.clock.now() - DAY_MS)}`;
+  await indexPastDays(api.world);
+  await db.execute(`drop index "${leaf}_by_status"`);
+  const oid = async () =>
+    (await db.query<{ oid: string | null }>("select to_regclass($1)::oid::text as oid", [`${leaf}_by_status`]))[0]?.oid;
+  let other: Promise<unknown> = Promise.resolve();
+  // Who writes to the day holds up the building of its indexes.
+  const begun = await db.transaction(async (tx) => {
+    await tx.execute(`lock table "${leaf}" in row exclusive mode`);
+    other = db.execute(`create index concurrently "${leaf}_by_status" on "${leaf}" (org_id, status, id)`);
+    await until("it is begun", async () => (await oid()) !== null);
+    await indexPastDays(api.world);
+    return oid();
+  });
+  await other;
+  assert.equal(await oid(), begun);
+  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status`));
 });

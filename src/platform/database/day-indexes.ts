@@ -19,7 +19,7 @@ const ROWS_MAX = 5_000_000;
 
 const LOOK_EVERY_MS = 600_000;
 
-type IndexWorld = Pick<World, "clock" | "config" | "db">;
+type IndexWorld = Pick<World, "clock" | "database_url" | "db">;
 type Missing = { leaf: string; name: string; columns: string; isBroken: boolean };
 
 /** Gives days that are over their indexes, the newest first; for the `clock` role. */
@@ -40,10 +40,10 @@ export async function indexPastDays(world: IndexWorld): Promise<void> {
   while ((await indexOne(world)) > 0);
 }
 
-/** Builds one index that is missing, or that a process left half built; 0 when there is none. */
+/** Builds one index that is missing, or that a process left half built; 0 if every index is there or under way. */
 async function indexOne(world: IndexWorld): Promise<number> {
-  const [missing] = await findMissing(world);
-  if (missing === undefined) return 0;
+  const missing = await findMissing(world);
+  if (missing === null) return 0;
   const { leaf, name, columns, isBroken } = missing;
   await directly(world, async (db) => {
     if (isBroken) await db.execute(`drop index concurrently if exists "${name}"`);
@@ -52,10 +52,9 @@ async function indexOne(world: IndexWorld): Promise<number> {
   return 1;
 }
 
-/** A pooler hands each statement a transaction, in which nothing can be built beside others. */
-async function directly<T>({ config, db }: IndexWorld, work: (db: Db) => Promise<T>): Promise<T> {
-  if (!config.database_pooler_url || !config.database_url) return work(db);
-  const own = openDb(config.database_url, { onError: () => undefined, connections_max: 3 });
+/** Over a pooler and on Citus, statements of the World run in transactions, in which nothing can be built CONCURRENTLY. */
+async function directly<T>({ database_url }: IndexWorld, work: (db: Db) => Promise<T>): Promise<T> {
+  const own = openDb(database_url, { onError: () => undefined, connections_max: 3 });
   try {
     return await work(own);
   } finally {
@@ -63,19 +62,20 @@ async function directly<T>({ config, db }: IndexWorld, work: (db: Db) => Promise
   }
 }
 
-async function findMissing({ db, clock }: IndexWorld): Promise<Missing[]> {
+/** Not of a day in which another process builds one now: such an index looks as if it were left half built. */
+async function findMissing({ db, clock }: IndexWorld): Promise<Missing | null> {
   const today = new Date(clock.now()).toISOString().slice(0, 10).replaceAll("-", "");
-  const missing: Missing[] = [];
   for (const { table, suffix, columns } of INDEXES) {
-    const leaves = await db.query<{ leaf: string; is_valid: boolean | null }>(
-      `select c.relname as leaf, (select x.indisvalid from pg_index x where x.indexrelid = to_regclass(c.relname || $2)) as is_valid
+    const [found] = await db.query<{ leaf: string; is_broken: boolean }>(
+      `select c.relname as leaf, x.indexrelid is not null as is_broken
          from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent = $1::regclass and right(c.relname, 8) < $3 and c.reltuples < $4
-        order by c.relname desc`,
+         left join pg_index x on x.indexrelid = to_regclass(c.relname || $2)
+        where i.inhparent = $1::regclass and right(c.relname, 8) < $3 and c.reltuples < $4 and x.indisvalid is not true
+          and not exists (select from pg_stat_progress_create_index p where p.relid = c.oid)
+        order by c.relname desc limit 1`,
       [table, `_${suffix}`, today, ROWS_MAX],
     );
-    for (const { leaf, is_valid } of leaves)
-      if (is_valid !== true) missing.push({ leaf, name: `${leaf}_${suffix}`, columns, isBroken: is_valid === false });
+    if (found) return { leaf: found.leaf, name: `${found.leaf}_${suffix}`, columns, isBroken: found.is_broken };
   }
-  return missing;
+  return null;
 }

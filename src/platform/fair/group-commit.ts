@@ -25,7 +25,7 @@ export type Grouping<T> = {
   second_writer_from?: number;
   /** Before each batch: resolves when enough has gathered. A turn of the event loop if it is missing. */
   gather?(waiting: number): Promise<unknown>;
-  /** Must not reject: what failed is reported to whom it concerns. */
+  /** Must not reject: `commit` itself reports what failed. */
   commit(batch: T[]): Promise<unknown>;
 };
 
