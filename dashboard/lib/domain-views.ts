@@ -10,17 +10,17 @@ export function readStatsView(search: Search): StatsView {
 }
 
 export const DMARC_SPANS = [7, 30, 90, 365] as const;
-export const DMARC_LISTS = ["sources", "reports", "upload"] as const;
+export const DMARC_LISTS = ["sources", "reports"] as const;
 export type DmarcView = {
   days?: (typeof DMARC_SPANS)[number];
-  list?: (typeof DMARC_LISTS)[number];
+  list?: (typeof DMARC_LISTS)[number] | "upload";
   after?: string;
 };
 
 export function readDmarcView(search: Search): DmarcView {
   return dense({
     days: DMARC_SPANS.find((days) => days === search.days),
-    list: oneOf(search, "list", DMARC_LISTS),
+    list: oneOf(search, "list", [...DMARC_LISTS, "upload"]),
     after: text(search, "after"),
   });
 }

@@ -46,7 +46,7 @@ export function LiveMark({ state, readAtMs }: Given) {
   );
 }
 
-/** Over what is not followed for now: how old it is, and that this ends by itself. */
+/** Above what cannot be followed for now: how old it is, and that the page connects again by itself. */
 export function CutBanner({ state, readAtMs }: Given) {
   const when = readAtMs === 0 ? null : new Date(readAtMs).toLocaleTimeString("en-GB");
   return (
@@ -55,7 +55,7 @@ export function CutBanner({ state, readAtMs }: Given) {
         <p className="cut">
           <b className="font-semibold">The connection is cut.</b>{" "}
           {when !== null && `What stands here was read at ${when} and may have changed since. `}
-          Postern is asked again every few seconds; then what was missed is read.
+          This page tries again every few seconds, and then reads what it missed.
         </p>
       )}
     </div>

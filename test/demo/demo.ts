@@ -16,8 +16,8 @@ import { addVerifiedDomain } from "../support/verified-domain.ts";
 import type { WebhookSink } from "../support/webhook-sink.ts";
 import { keepUp } from "./keep.ts";
 import { liveMonth, setBack } from "./month/month.ts";
+import { INVOICE } from "./month/texts.ts";
 
-const INVOICE = Buffer.from("%PDF-1.4\n% a very small invoice\n");
 const WAIT_MS = 10_000;
 const DAYS_MAX = 30;
 
@@ -34,8 +34,8 @@ function say(mark: string, text: string): void {
 
 /** On a terminal in place, else a line for every tenth day. */
 function showDay(day: number): void {
-  const line = `${styleText("green", "month".padEnd(9))} of a shop: day ${day} of ${days}`;
-  if (process.stdout.isTTY) process.stdout.write(`\r${line}${day === days ? "\n" : ""}`);
+  const line = `${styleText("green", "shop".padEnd(9))} day ${day} of ${days}`;
+  if (process.stdout.isTTY) process.stdout.write(`\r${line}`);
   else if (day % 10 === 0) console.log(line);
 }
 
@@ -146,6 +146,7 @@ try {
   postern = await scene.start();
   say("started", `Postern with its embedded database on ${scene.base_url}`);
   if (isKept) await liveMonth(scene, days, showDay);
+  if (isKept && process.stdout.isTTY) console.log();
   const { id, status, dkim, webhook } = await tell(scene);
   const seconds = Number(((performance.now() - startedAt) / 1000).toFixed(1));
   const ok = status === "delivered" && dkim === "pass" && webhook.signature === "valid";

@@ -20,7 +20,7 @@ export async function keepUp(scene: Scene, postern: PosternProcess, isJson: bool
   const { base_url, live_key, test_key, submission_port, env } = scene;
   console.log(`\n${styleText("bold", "It stays up until Ctrl-C.")} Nothing leaves this machine.\n`);
   console.log(`  base URL    ${base_url}\n  live key    ${live_key}\n  test key    ${test_key}`);
-  console.log(`  dashboard   ${base_url}/ as ${OWNER.email}, password: ${PASSWORD} (a month of a shop is in it)`);
+  console.log(`  dashboard   ${base_url}/ as ${OWNER.email}, password: ${PASSWORD} (a made-up shop is in it)`);
   console.log(`  domain      shop.example, verified and without warming limits`);
   console.log(`  submission  127.0.0.1:${submission_port}, user postern, password: a key`);
   console.log(

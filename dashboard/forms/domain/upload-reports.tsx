@@ -29,7 +29,7 @@ export function UploadReports({ domain }: { domain: string }) {
     <div className="pad grid gap-4">
       <DropZone
         say={reading === null ? "Drop reports here, or choose them" : `Reading ${reading}…`}
-        help="Aggregate reports as receivers mail them: XML, gzip or ZIP, at most 26 MB each. None is counted twice."
+        help="Aggregate reports as receivers mail them: XML, gzip or ZIP, at most 26 MB each. No report is counted twice."
         accept=".xml,.gz,.zip,text/xml,application/xml,application/gzip,application/zip"
         busy={reading !== null}
         several

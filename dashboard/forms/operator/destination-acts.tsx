@@ -24,7 +24,7 @@ function Running({ domain, waiting }: Destination) {
     done: ({ hastened, more }) =>
       more
         ? `${sayCount(hastened, DELIVERIES)} are due now. There are more: retry again.`
-        : `${sayCount(hastened, DELIVERIES)} became due; servers that rest are called again.`,
+        : `${sayCount(hastened, DELIVERIES)} became due, and servers that rest are called again.`,
   });
   return (
     <>
@@ -60,7 +60,7 @@ function Suspend({ domain, close }: { domain: string; close: () => void }) {
   };
   return (
     <form onSubmit={submit} className="form" noValidate>
-      <p>Within seconds no organization's mail to it is sent. New mail is accepted and waits too.</p>
+      <p>Within seconds, sending to it stops for every organization. New mail is accepted and waits too.</p>
       <Field label="Why" problem={fieldProblem(suspend.error, "note")} help="For other operators; may stay empty.">
         {(bound) => <input {...bound} name="note" maxLength={300} autoComplete="off" />}
       </Field>
@@ -76,7 +76,7 @@ function Suspend({ domain, close }: { domain: string; close: () => void }) {
 
 function Waiting({ destination }: { destination: Destination }) {
   const { domain, waiting, is_dropping } = destination;
-  /** As they were counted when the question was asked: later mail stays. */
+  /** What the question counted: mail that came later stays. */
   const [counted, count] = useState<{ waiting: number; read_at: string } | null>(null);
   const params = { path: { domain } };
   const resume = useAct({
@@ -110,8 +110,8 @@ function Waiting({ destination }: { destination: Destination }) {
         close={() => count(null)}
         confirm={() => counted && drop.mutate(counted.read_at)}
       >
-        Each recipient becomes failed and its sender is sent email.bounced. Nothing of it is sent. This cannot be
-        undone; senders may send their mail again. Mail accepted after this was counted stays.
+        None of these deliveries is sent. Each recipient becomes failed, and its sender gets the event email.bounced.
+        This cannot be undone; senders may send their mail again. Mail accepted after this was counted stays.
       </Confirm>
     </>
   );

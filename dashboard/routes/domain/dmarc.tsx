@@ -30,7 +30,7 @@ export function DmarcPage() {
           <section className="panel" aria-label="Upload reports">
             <UploadReports domain={domain} />
             <div className="foot">
-              Every report lands at the domain that it is about.
+              Each report is counted for the domain that it is about.
               <span className="grow" />
               <Link to="/domains/$id/dmarc" params={{ id }} search={{ list: "reports" }} className="btn quiet">
                 All reports
@@ -62,7 +62,7 @@ export function DmarcPage() {
               <Address id={id} />
               <section className="panel" aria-label="Lists">
                 <div className="flex flex-wrap items-center gap-2 px-[14px] pt-3">
-                  {DMARC_LISTS.filter((one) => one !== "upload").map((one) => (
+                  {DMARC_LISTS.map((one) => (
                     <button
                       key={one}
                       type="button"

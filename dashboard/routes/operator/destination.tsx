@@ -93,7 +93,8 @@ function Lanes({ lanes }: { lanes: Lane[] }) {
           <th>Organization</th>
           <th className="w-[164px]">Why</th>
           <th className="hide-s w-[190px]">Way</th>
-          <th className="r w-[64px] sm:w-[84px]">Due</th>
+          <th className="r w-[64px] min-[821px]:hidden">Waits</th>
+          <th className="r hide-s w-[84px]">Due</th>
           <th className="r hide-s w-[90px]">Deferred</th>
           <th className="r hide-s w-[96px]">Scheduled</th>
           <th className="r hide-s w-[110px]">Oldest</th>
@@ -111,7 +112,9 @@ function Lanes({ lanes }: { lanes: Lane[] }) {
 
 function Row({ lane }: { lane: Lane }) {
   const { word, tone } = WHY[lane.why];
-  const next = lane.paused_until ?? lane.next_due_at;
+  const due = lane.due + lane.in_hand;
+  const isHeld = lane.why === "suspended" || lane.why === "organization_waits";
+  const next = isHeld ? null : (lane.paused_until ?? lane.next_due_at);
   return (
     <tr>
       <td title={`${lane.organization} · ${lane.organization_id}`}>{lane.organization}</td>
@@ -121,7 +124,8 @@ function Row({ lane }: { lane: Lane }) {
       <td className="hide-s text-ink-2" title={wayOf(lane)}>
         {wayOf(lane)}
       </td>
-      <td className="r">{(lane.due + lane.in_hand).toLocaleString("en-GB")}</td>
+      <td className="r min-[821px]:hidden">{(due + lane.deferred + lane.scheduled).toLocaleString("en-GB")}</td>
+      <td className="r hide-s">{due.toLocaleString("en-GB")}</td>
       <td className="r hide-s">{lane.deferred.toLocaleString("en-GB")}</td>
       <td className="r hide-s">{lane.scheduled.toLocaleString("en-GB")}</td>
       <td className="r dim hide-s">{lane.oldest_at ? <When at={lane.oldest_at} /> : "–"}</td>

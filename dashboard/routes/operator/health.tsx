@@ -102,7 +102,7 @@ function OneLook({ look: { machine, at, asked_by, checks } }: { look: Look }) {
   return (
     <section className="panel" aria-label={`Checks of ${machine}`}>
       <div className="pad">
-        <h2>{machine}</h2>
+        <h2>What the doctor found on {machine}</h2>
         <p className="dim text-[12.5px]">
           {sayCount(count("problem"), { one: "problem" })}, {sayCount(count("warning"), { one: "warning" })},{" "}
           {count("skipped")} not looked at · <When at={at} as="both" /> · asked by {asked_by}

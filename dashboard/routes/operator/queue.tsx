@@ -1,4 +1,4 @@
-// The queue by destination, whoever sent the mail: how much waits, since when, why. For operators.
+// The queue of all organizations by destination: how much waits, since when, why. For operators.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { PeopleSchemas } from "../../api/client.ts";

@@ -25,7 +25,7 @@ export function Reviews({ settle }: { settle: Settle }) {
       {more > 0 && (
         <p className="dim">
           <Link to="/operator/organizations" search={{ state: "pending_review" }} className="underline">
-            {more.toLocaleString("en-GB")} more wait for a review
+            {sayCount(more, { one: "more waits", many: "more wait" })} for a review
           </Link>
         </p>
       )}

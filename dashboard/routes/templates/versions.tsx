@@ -153,7 +153,7 @@ function Compared({ template: found }: { template: Template }) {
         </h2>
         {version !== found.version && (
           <Button disabled={one.data === undefined} onClick={() => ask(true)}>
-            Make {version} the current one
+            Make version {version} current
           </Button>
         )}
         {version === found.version && <Tag tone="good">Current</Tag>}

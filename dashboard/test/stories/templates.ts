@@ -63,7 +63,7 @@ export const TEMPLATE_STORIES: readonly Story[] = [
       await page.waitForURL(/version=2/);
       await page.getByText("No difference").first().waitFor();
       await page.getByRole("link", { name: "Compare version 1" }).click();
-      await page.getByRole("button", { name: "Make 1 the current one" }).click();
+      await page.getByRole("button", { name: "Make version 1 current" }).click();
       await page.getByRole("button", { name: "Make it current" }).click();
       await page.getByText("Version 1 is the current one again, as version 3.").waitFor();
       const { body: now } = await scene.ask("GET", "/v1/templates/reminder");

@@ -1,5 +1,6 @@
 // What a shop sends and gets in a month, made up from a seed: the same seed, the same month. Who writes to whom, when, and about
-// what; never what becomes of it, which the recipients' servers decide (world.ts). Pure.
+// what; never what becomes of it, which the recipients' servers decide (month.ts). Pure.
+import { type Chance, chanceOf } from "../../faults/seeded.ts";
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
@@ -83,11 +84,9 @@ const QUESTIONS = [
   ["A scratch on the table", "It came like that. I can send a picture."],
 ] as const;
 
-type Dice = () => number;
-
 /** The month that ends at `endMs`, its moments in order. */
 export function planMonth(seed: number, endMs: number, days: number): Moment[] {
-  const dice = diceOf(seed);
+  const dice = chanceOf(seed);
   const customers = Array.from({ length: CUSTOMERS }, (_, n) => customerOf(n, dice));
   const midnight = Math.floor(endMs / DAY_MS) * DAY_MS;
   const moments: Moment[] = [];
@@ -97,11 +96,13 @@ export function planMonth(seed: number, endMs: number, days: number): Moment[] {
     const weekday = new Date(startMs).getUTCDay();
     const isRecent = day > days - RECENT_DAYS;
     for (const hour of isRecent ? RECENT_HOURS : HOURS) {
-      const at_ms = Math.round(startMs + (hour + dice() * 0.6) * HOUR_MS);
+      const at_ms = Math.round(startMs + (hour + dice.float() * 0.6) * HOUR_MS);
       if (at_ms >= endMs) continue;
       const isWeekend = weekday === 0 || weekday === 6;
-      const count = isRecent ? 1 + (dice() < 0.5 ? 1 : 0) : Math.round((isWeekend ? 3 : 6) + dice() * 4 + day / 8);
-      const mails = Array.from({ length: count }, (_, n) => mailOf(pick(customers, dice), order + n, dice));
+      const count = isRecent
+        ? 1 + (dice.float() < 0.5 ? 1 : 0)
+        : Math.round((isWeekend ? 3 : 6) + dice.float() * 4 + day / 8);
+      const mails = Array.from({ length: count }, (_, n) => mailOf(dice.pick(customers), order + n, dice));
       order += count;
       if (weekday === 2 && hour === (isRecent ? RECENT_HOURS[3] : HOURS[0])) mails.push(...newsletter(customers, day));
       moments.push({
@@ -109,7 +110,7 @@ export function planMonth(seed: number, endMs: number, days: number): Moment[] {
         day,
         mails,
         questions: questionsOf(customers, dice),
-        shops: dice() < 0.4 ? [pick(SHOPS, dice)] : [],
+        shops: dice.float() < 0.4 ? [dice.pick(SHOPS)] : [],
       });
     }
   }
@@ -124,35 +125,20 @@ export const SHOPS = [
   "noreply@concerts.example",
 ];
 
-/** Mulberry32: small, even enough for a story, and the same everywhere. */
-function diceOf(seed: number): Dice {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function pick<T>(from: readonly T[], dice: Dice): T {
-  return from[Math.floor(dice() * from.length)] as T;
-}
-
 type Customer = { name: string; email: string };
 
-function customerOf(n: number, dice: Dice): Customer {
-  const [first, last] = [pick(FIRST, dice), pick(LAST, dice)];
+function customerOf(n: number, dice: Chance): Customer {
+  const [first, last] = [dice.pick(FIRST), dice.pick(LAST)];
   const local = `${first}.${last}`.toLowerCase() + (n % 3 === 0 ? "" : n);
   const state = GONE.includes(n) ? "gone." : FULL.includes(n) ? "full." : "";
   return { name: `${first} ${last}`, email: `${state}${local}@${HOSTS[n % HOSTS.length]}` };
 }
 
-function mailOf({ name, email }: Customer, order: number, dice: Dice): Mail {
+function mailOf({ name, email }: Customer, order: number, dice: Chance): Mail {
   // Now and then an address is given wrong.
-  const to = `${name} <${dice() < MISTYPED ? `old.${email.replace("@", `${order}@`)}` : email}>`;
+  const to = `${name} <${dice.float() < MISTYPED ? `old.${email.replace("@", `${order}@`)}` : email}>`;
   const metadata = { order: `A-${order}` };
-  const chance = dice();
+  const chance = dice.float();
   if (chance < 0.34)
     return {
       kind: "order",
@@ -191,16 +177,13 @@ function newsletter(customers: readonly Customer[], day: number): Mail[] {
   }));
 }
 
-function questionsOf(customers: readonly Customer[], dice: Dice): Question[] {
-  const chance = dice();
-  const { name, email } = pick(
-    customers.filter((one) => !/^(gone|full)\./.test(one.email)),
-    dice,
-  );
+function questionsOf(customers: readonly Customer[], dice: Chance): Question[] {
+  const chance = dice.float();
+  const { name, email } = dice.pick(customers.filter((one) => !/^(gone|full)\./.test(one.email)));
   const from = `${name} <${email}>`;
   const to = "support@help.shop.example";
   if (chance < 0.3) {
-    const [subject, text] = pick(QUESTIONS, dice);
+    const [subject, text] = dice.pick(QUESTIONS);
     return [{ kind: "question", from, to, subject, text }];
   }
   if (chance < 0.36)

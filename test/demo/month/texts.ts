@@ -28,8 +28,8 @@ export const TEMPLATES = [
   },
 ];
 
-/** A customer's picture of the scratch, or the invoice: the smallest of its kind. */
-export const PDF = Buffer.from("%PDF-1.4\n% a very small invoice\n").toString("base64");
+/** The smallest of its kind. */
+export const INVOICE = Buffer.from("%PDF-1.4\n% a very small invoice\n");
 
 /** The body of a send. */
 export function bodyOf(mail: Mail): Record<string, unknown> {
@@ -42,7 +42,7 @@ export function bodyOf(mail: Mail): Record<string, unknown> {
   if (kind === "reset")
     return { ...envelope, template: "password", variables: { link: "https://shop.example/p/4711" } };
   if (kind === "invoice") {
-    const attachments = [{ filename: `${subject.slice(5)}.pdf`, content: PDF }];
+    const attachments = [{ filename: `${subject.slice(5)}.pdf`, content: INVOICE.toString("base64") }];
     return { ...envelope, subject, html_body: FRAME(`<p>Hello ${name}, here is your invoice.</p>`), attachments };
   }
   if (kind === "news") {
