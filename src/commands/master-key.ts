@@ -19,16 +19,16 @@ import {
 import type { World } from "../platform/world.ts";
 import { keyInFile, makeMasterKey } from "../settings/master-key-file.ts";
 import { SEALED_COLUMNS } from "../setup/sealed-columns.ts";
+import { withWorld } from "./with-world.ts";
 
 type RotateOptions = { newKeyFile?: string; removeOld?: boolean; abandon?: boolean; json?: boolean };
-type WithWorld = (work: (world: World) => Promise<void>) => Promise<void>;
 /** `uses`: processes that are alive. */
 type KeyShown = { key: string; made_at: Date; is_ours: boolean; used_by: Pick<KeyUse, "machine" | "pid">[] };
 
 const TELL_EVERY_MS = 2_000;
 
 /** Puts the two commands into the program. */
-export function addMasterKeyCommands(program: Command, withWorld: WithWorld): void {
+export function addMasterKeyCommands(program: Command): void {
   const masterKey = program
     .command("master-key")
     .description("the key that everything sealed in the database depends on");
