@@ -1,15 +1,18 @@
-// npm run proof [-- names …] [--json]: what is random or takes long, one after the other, each as its own command prints it.
-// `npm test` plays the same with few rounds. Ends with one line of counts; exit code 1 when a step failed. A step that this
-// machine lacks something for says so itself and counts as skipped.
+// npm run proof [-- names …] [--json]: what is random or takes long, each as its own command prints it, its name before each
+// line. The dashboard's steps, which wait for a browser most of the time, are played beside the others. `npm test` plays the
+// same with few rounds. Ends with one line of counts; exit code 1 when a step failed. A step that this machine lacks something
+// for says so itself and counts as skipped.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { STEPS, type Step } from "./steps.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** What `npm run faults` ends with where the machine lacks what a scenario takes. */
 const LACKING = 3;
+const OUTPUT_WITHIN_MS = 5_000;
 
 type Outcome = "passed" | "failed" | "skipped";
 type Result = { name: string; outcome: Outcome; seconds: number };
@@ -25,10 +28,9 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
-const results: Result[] = [];
-for (const step of STEPS.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
-  results.push(await play(step));
-}
+const chosen = STEPS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
+const placed = (place: Step["place"]) => playAll(chosen.filter((step) => step.place === place));
+const results = [...(await Promise.all([placed("one"), placed("other")])).flat(), ...(await placed("alone"))];
 const count = (outcome: Outcome): number => results.filter((result) => result.outcome === outcome).length;
 const counts = { passed: count("passed"), failed: count("failed"), skipped: count("skipped") };
 console.log();
@@ -37,38 +39,58 @@ console.log(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skippe
 if (values.json) console.log(JSON.stringify({ steps: results, ...counts }));
 process.exitCode = counts.failed > 0 ? 1 : 0;
 
-async function play(step: Step): Promise<Result> {
-  const started = performance.now();
-  console.log(`\n--- ${step.name}: ${step.what}`);
-  const outcome = await outcomeOf(step);
-  return { name: step.name, outcome, seconds: Math.round((performance.now() - started) / 1000) };
+async function playAll(steps: readonly Step[]): Promise<Result[]> {
+  const played: Result[] = [];
+  for (const step of steps) played.push(await play(step));
+  return played;
 }
 
-async function outcomeOf({ command, needs, seconds_max }: Step): Promise<Outcome> {
+async function play(step: Step): Promise<Result> {
+  const { name, what } = step;
+  const started = performance.now();
+  const say = (line: string) => console.log(`${name}: ${line}`);
+  say(`--- ${what}`);
+  const outcome = await outcomeOf(step, say);
+  const seconds = Math.round((performance.now() - started) / 1000);
+  say(`--- ${outcome} after ${seconds} s`);
+  return { name, outcome, seconds };
+}
+
+async function outcomeOf({ command, needs, seconds_max }: Step, say: (line: string) => void): Promise<Outcome> {
   if (needs !== undefined && !existsSync(join(ROOT, needs))) {
-    console.log(`${needs} is not there (CONTRIBUTING.md says what it is): skipped`);
+    say(`${needs} is not there (CONTRIBUTING.md says what it is): skipped`);
     return "skipped";
   }
-  const code = await exitCode(command, seconds_max);
+  const code = await exitCode(command, seconds_max, say);
   if (code === 0) return "passed";
   return code === LACKING ? "skipped" : "failed";
 }
 
 /** Null when it took too long and was ended. */
-function exitCode([script = "", ...given]: readonly string[], secondsMax: number): Promise<number | null> {
+function exitCode(
+  [script = "", ...given]: readonly string[],
+  secondsMax: number,
+  say: (line: string) => void,
+): Promise<number | null> {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [join(ROOT, script), ...given], {
       cwd: ROOT,
-      stdio: ["ignore", "inherit", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
     });
+    for (const input of [child.stdout, child.stderr]) createInterface({ input }).on("line", say);
     const timer = setTimeout(() => {
-      console.log(`it takes more than ${secondsMax} s: ended`);
+      say(`it takes more than ${secondsMax} s: ended`);
       child.kill("SIGTERM");
     }, secondsMax * 1000);
     child.once("error", fail);
     child.once("exit", (code) => {
       clearTimeout(timer);
-      done(code);
+      // What it started may hold its output open.
+      const late = setTimeout(() => done(code), OUTPUT_WITHIN_MS);
+      child.once("close", () => {
+        clearTimeout(late);
+        done(code);
+      });
     });
   });
 }
