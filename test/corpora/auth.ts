@@ -193,6 +193,7 @@ type DkimCase = {
 /** Signed mail of several verifiers' tests; each is judged at its time. */
 export const dkimMessages: Corpus = {
   name: "dkim-messages",
+  slow: true,
   run(dir, tally) {
     const files = caseFiles(dir);
     const all = readSide<DkimCase[]>(tally, join(dir, "cases.json")) ?? [];

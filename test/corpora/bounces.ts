@@ -44,6 +44,7 @@ const RECEIPT = /^content-type:[ \t]*message\/disposition-notification|report-ty
 
 export const dsnMisc: Corpus = {
   name: "dsn-misc",
+  slow: true,
   async run(dir, tally) {
     const opinions = readSide<Record<string, Row[]>>(tally, join(dir, "second-opinion.json")) ?? {};
     const files = caseFiles(dir);

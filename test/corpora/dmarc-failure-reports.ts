@@ -8,6 +8,7 @@ import type { Corpus } from "./tally.ts";
 
 export const dmarcFailureReports: Corpus = {
   name: "dmarc-failure-reports",
+  slow: true,
   async run(dir, tally) {
     const cases = caseFiles(dir).flatMap((file) =>
       (["return_path", "feedback"] as const).map(

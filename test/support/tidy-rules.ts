@@ -140,7 +140,8 @@ function checkLayout(source: Source): Violation[] {
       "is at home in no layer: src/ holds main.ts, heavy-worker.ts, app.ts, ports.ts, world.ts, doctor.ts, config.ts, commands/, settings/, doctor/, backup/, certificates/, setup/, dashboard/, api/, http/, parsing/, mail/, platform/, text/ and the features",
     );
   }
-  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.(test|fixture|d))?\.ts$/.test(basename(path))) report("is not named in kebab-case");
+  if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.((long\.)?test|fixture|d))?\.ts$/.test(basename(path)))
+    report("is not named in kebab-case");
   if (basename(path) === "index.ts") report("is a barrel: import the file that holds the thing");
   return violations;
 }

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { rounds } from "../../../test/support/rounds.ts";
 import { readReturnedMail } from "../returned-mail.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -55,7 +56,7 @@ describe("any three numbers in places where no code stands change nothing", () =
       for (const { name, mail } of reports) {
         const shape = marked(mail);
         const expected = outcome(shape.replaceAll("{v}", "seven"));
-        for (const three of numbers) {
+        for (const three of numbers.slice(0, rounds(1, numbers.length))) {
           assert.equal(outcome(shape.replaceAll("{v}", three)), expected, `${name}: ${three}`);
         }
         count += shape.split("{v}").length - 1;

@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { processorMs } from "../../../test/support/processor-time.ts";
+import { rounds } from "../../../test/support/rounds.ts";
 import { classifyReply, type Refusal, type ReplyStage } from "./classify.ts";
 import { parseReply, type Reply } from "./reply.ts";
 
@@ -355,7 +356,8 @@ test("a provider's own pattern is tried before the others, and some only for tha
 });
 
 test("nothing outside the six codes and plain 550, 551, 553 with such words ever suppresses, at any stage", () => {
-  const texts = entries.map((entry) => read(entry.example).text);
+  const every = rounds(10, 1);
+  const texts = entries.map((entry) => read(entry.example).text).filter((_, n) => n % every === 0);
   for (const code of [250, 354, 421, 450, 451, 452, 500, 501, 521, 550, 551, 552, 553, 554, 556]) {
     for (const enhanced of [null, "4.1.1", "4.2.1", "5.0.0", "5.1.0", "5.1.4", "5.3.0", "5.4.1", "5.7.1", "5.7.26"]) {
       for (const stage of STAGES) {
