@@ -17,6 +17,7 @@ import { benchSchedule } from "./schedule.ts";
 import { benchStats } from "./stats.ts";
 import { type BenchResult, report } from "./support/bench.ts";
 import { benchSuppressions } from "./suppressions.ts";
+import { benchWebhooks } from "./webhooks.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -39,6 +40,7 @@ const BENCHES = new Map<string, Bench>([
   ["masked", { run: (rows) => benchMasked(given(rows)), takesRows: true }],
   ["latency", { run: benchLatency }],
   ["listen", { run: benchListen }],
+  ["webhooks", { run: (rows) => benchWebhooks(given(rows)), takesRows: true }],
   ["claims", { run: benchClaims }],
   ["schedule", { run: (rows) => benchSchedule(given(rows)), takesRows: true }],
   ["stats", { run: (rows) => benchStats(rows === undefined ? undefined : { events: rows }), takesRows: true }],
