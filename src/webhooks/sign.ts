@@ -2,11 +2,14 @@
 // rotation's grace lasts; the key is the whole `whsec_…` text as UTF-8, what is signed is `<t>.` and the exact bytes of the
 // body. And the headers of Standard Webhooks (https://www.standardwebhooks.com), for whose libraries the key is what stands
 // behind `whsec_`, read as base64. Not here: where secrets are kept.
-import { createHmac } from "node:crypto";
+import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
+import { createLru } from "../platform/fair/lru.ts";
 import type { Random } from "../platform/random.ts";
 
 /** Characters of base62: 261 bits, and whole groups of base64. */
 const SECRET_LENGTH = 44;
+/** Given a key's bytes, Node makes an object of them for each call, which takes 23 of 29 µs. */
+const standardKeys = createLru<KeyObject>(1_000);
 
 /** A new signing secret. */
 export function newSigningSecret(random: Pick<Random, "token">): string {
@@ -28,13 +31,19 @@ export function standardHeaders(
   secrets: readonly string[],
   { id, unixSeconds, body }: { id: string; unixSeconds: number; body: Buffer },
 ): Record<string, string> {
-  const sign = (secret: string): string => {
-    const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
-    return `v1,${createHmac("sha256", key).update(`${id}.${unixSeconds}.`).update(body).digest("base64")}`;
-  };
+  const sign = (secret: string): string =>
+    `v1,${createHmac("sha256", standardKey(secret)).update(`${id}.${unixSeconds}.`).update(body).digest("base64")}`;
   return {
     "webhook-id": id,
     "webhook-timestamp": String(unixSeconds),
     "webhook-signature": secrets.map(sign).join(" "),
   };
+}
+
+function standardKey(secret: string): KeyObject {
+  const known = standardKeys.get(secret);
+  if (known) return known;
+  const key = createSecretKey(Buffer.from(secret.replace(/^whsec_/, ""), "base64"));
+  standardKeys.set(secret, key);
+  return key;
 }
