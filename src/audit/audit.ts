@@ -59,6 +59,25 @@ export async function notePerson(
   await note(world, orgId, { ...who, ip: request.ip, request_id: request.id, operation, target, fields });
 }
 
+/** The same for an act that is about several organizations: an entry in the log of each, all or none. */
+export async function notePersonInAll(
+  world: AuditWorld,
+  orgIds: string[],
+  { person, request, operation, target = {}, fields = [] }: PersonAct,
+): Promise<void> {
+  const at = new Date(world.clock.now());
+  const who = { actor: "person", key_id: null, person_id: person.id, name: person.email } as const;
+  const entry = { ...who, ip: request.ip, request_id: request.id, operation, target, fields, at };
+  const owners = orgIds.map((org_id) => ({ org_id, id: world.random.uuid() }));
+  try {
+    await queries.insertEntryInAll(world.db, owners, entry);
+  } catch (err) {
+    const { request_id } = entry;
+    const about = { organizations: owners.length, operation, target, request_id };
+    world.log.error({ err, ...about }, "a change is not in the audit logs");
+  }
+}
+
 function operationOf({ method, routeOptions }: FastifyRequest): string | null {
   const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
   if (operationId === undefined || method === "GET" || method === "HEAD" || NO_CHANGES.has(operationId)) return null;

@@ -30,6 +30,24 @@ export function insertEntry(tx: Tx, orgId: string, entry: AuditEntry) {
   );
 }
 
+/** One entry in the logs of several organizations, each with an id of its own. */
+export function insertEntryInAll(
+  db: Query,
+  owners: readonly { org_id: string; id: string }[],
+  entry: Omit<AuditEntry, "id">,
+) {
+  return db.execute(
+    `insert into audit_entry (org_id, ${COLUMNS})
+     select k.org_id, k.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+       from unnest($1::uuid[], $2::uuid[]) as k (org_id, id) on conflict (org_id, id) do nothing`,
+    [
+      ...[owners.map(({ org_id }) => org_id), owners.map(({ id }) => id), entry.at, entry.actor, entry.key_id],
+      ...[entry.person_id, entry.name, entry.ip, entry.operation, JSON.stringify(entry.target), entry.fields],
+      entry.request_id,
+    ],
+  );
+}
+
 export type AuditFilter = { operation?: string; key_id?: string; from?: Date; to?: Date };
 
 const FILTER = `org_id = $1 and ($2::text is null or operation = $2) and ($3::uuid is null or key_id = $3)

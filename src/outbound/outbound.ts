@@ -15,7 +15,7 @@ import { type Complain, createFinisher } from "./path/finish.ts";
 import { createIntake, type Intake } from "./path/intake.ts";
 import type { Delivery } from "./path/links.ts";
 import { type OtherSource, rememberRefused } from "./path/other-source.ts";
-import { closePath, createPath, drive, isSuspended } from "./path/path.ts";
+import { closePath, createPath, drive, isSuspended, wait } from "./path/path.ts";
 import type { Path, PathParts } from "./path/path-types.ts";
 import { createRecheck, type Leaving, type Recheck } from "./path/recheck.ts";
 import { createShares } from "./path/shares.ts";
@@ -252,7 +252,7 @@ export async function hasQueuedMail(tx: Tx, orgId: string, domainId: string): Pr
 function reserve(engine: Engine, lane: Lane, bytes: number): number | null {
   if (engine.stopping || !engine.leases.mayStart()) return null;
   if (!engine.leases.owns(lane.source_id, lane.slot) || !engine.sources.isUnlimited(lane.source_id)) return null;
-  if (engine.held.has(lane.domain)) return null;
+  if (engine.held.has(lane.domain) || engine.suspended.has(lane.org_id)) return null;
   if (!engine.memory.admit(lane, bytes, engine.world.clock.now())) return null;
   engine.reserved += 1;
   return engine.leases.node();
@@ -292,19 +292,22 @@ function admit(engine: Engine, admitted: Delivery): void {
   }
   const path = pathOf(engine, source, plan);
   engine.lanePaths.set(lane.id, path);
-  path.fairness.push(lane, delivery);
+  waitOn(engine, path, delivery);
+}
+
+/** Until its turn comes. */
+function waitOn(engine: Engine, path: Path, delivery: Delivery): void {
+  wait({ world: engine.world, parts: engine.parts, path }, delivery);
   driveNow(engine, path);
 }
 
 /** Of its lane it is this message alone that leaves from another address. */
 function admitElsewhere(engine: Engine, delivery: Delivery, usual: KnownSource): void {
-  const { lane, job, plan } = delivery;
+  const { job, plan } = delivery;
   engine.otherSource
     .instead(job, usual)
     .then(({ source, counted }) => {
-      const path = pathOf(engine, source, plan);
-      path.fairness.push(lane, { ...delivery, job: { ...job, counted } });
-      driveNow(engine, path);
+      waitOn(engine, pathOf(engine, source, plan), { ...delivery, job: { ...job, counted } });
     })
     .catch((err) => {
       engine.world.log.error({ err, message_id: job.message_id }, "another address could not be chosen");

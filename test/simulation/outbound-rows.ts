@@ -525,7 +525,7 @@ function quietStatements(): [string, Statement][] {
     none(textOf((db) => pools.announceAddresses(db, 0, []))),
     none(textOf((db) => pools.addUsage(db, []))),
     none(textOf((db) => accounts.findNotActive(db))),
-    none(textOf((db) => operate.findStanding(db, new Date(0)))),
+    none(textOf((db) => operate.findStanding(db))),
     none(textOf((db) => relays.findRelays(db, []))),
     none(textOf((db) => relays.findClosed(db, ""))),
     none(textOf((db) => relays.noteClosed(db, { machine: "", at: new Date(0), targets: [] }))),

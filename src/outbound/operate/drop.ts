@@ -49,7 +49,10 @@ async function dropSome(world: FinishWorld, domain: string, before: Date): Promi
       return about ? [decide(world, { ...row, mime: null, about } as Job, DROPPED)] : [];
     });
     const left = await record(tx, world, ends);
-    await queries.noteDropped(tx, domain, ends.length - left.length);
-    return ends.length - left.length;
+    // What nobody can end would be found again and again, in place of all that is behind it.
+    const lost = rows.filter(({ message_id }) => !abouts.has(message_id));
+    const dropped = ends.length - left.length + (lost.length > 0 ? await queries.dropLost(tx, lost) : 0);
+    await queries.noteDropped(tx, domain, dropped);
+    return dropped;
   });
 }

@@ -10,7 +10,6 @@ export type Followed = {
   paths: Map<string, Path>;
   lanePaths: Map<number, Path>;
   parking: Pick<Parking, "putBack" | "resume">;
-  held: Held;
 };
 
 /** `built` answers null while the engine is built: it holds nothing yet. */
@@ -25,7 +24,7 @@ export function followOrders(
   return {
     suspended: createSuspended(world, (orgIds) => withEngine((engine) => holdOrganizations(engine, orgIds))),
     orders: createHeld(world, {
-      onHeld: () => withEngine(holdDestinations),
+      onHeld: (domains) => withEngine((engine) => holdDestinations(engine, domains)),
       onRetry: (lanes) => withEngine((engine) => tryNow(engine, lanes)),
     }),
   };
@@ -37,12 +36,9 @@ function holdOrganizations({ paths, parking }: Followed, orgIds: string[]): void
   }
 }
 
-function holdDestinations({ paths, parking, held }: Followed): void {
+function holdDestinations({ paths, parking }: Followed, domains: ReadonlySet<string>): void {
   for (const { fairness } of paths.values()) {
-    for (const delivery of fairness.drain()) {
-      if (held.has(delivery.lane.domain)) parking.putBack(delivery.job);
-      else fairness.push(delivery.lane, delivery);
-    }
+    for (const { job } of fairness.drainTo((domain) => domains.has(domain))) parking.putBack(job);
   }
 }
 

@@ -1,6 +1,8 @@
 // What an engine follows of operators' orders: destinations whose mail waits in the queue until they say otherwise, and those that
-// are to be tried at once although their site rests. Asked for beside the claims, which wait for the first answer only. Not here:
-// how the orders come about (orders.ts), and organizations that are suspended (queue/suspended.ts).
+// are to be tried at once although their site rests. Asked for beside the claims, which wait for the first answer only. An order
+// is known by its domain and its time as they are written, never by its place among others: they are committed in any order, and
+// by hosts whose clocks differ. Not here: how the orders come about (orders.ts), and organizations that are suspended
+// (queue/suspended.ts).
 import type { World } from "../../platform/world.ts";
 import { findLanesTo, findStanding } from "./operate-queries.ts";
 
@@ -13,25 +15,41 @@ export type Held = {
   has(domain: string): boolean;
 };
 
-/** Looks when `domains` is asked for. `onHeld`: more wait than before; `onRetry`: these lanes are to be tried now. */
+/** Looks when `domains` is asked for. `onHeld`: these wait and did not before; `onRetry`: these lanes are to be tried now. */
 export function createHeld(
   world: Pick<World, "db" | "clock" | "log">,
-  { onHeld, onRetry }: { onHeld(): void; onRetry(lanes: number[]): void },
+  { onHeld, onRetry }: { onHeld(domains: ReadonlySet<string>): void; onRetry(lanes: number[]): void },
 ): Held {
   let known: Set<string> | null = null;
   let askAtMs = Number.NEGATIVE_INFINITY;
-  let followed = new Date(world.clock.now());
+  let isAsking = false;
+  /** When each destination was to be tried last, as far as it was followed; null at first, when nothing rests here yet. */
+  let followed: Map<string, number> | null = null;
 
+  /** One at a time: the answer that came last is the newest one. */
   async function ask(): Promise<string[]> {
+    isAsking = true;
+    try {
+      return await askNow();
+    } finally {
+      isAsking = false;
+    }
+  }
+
+  async function askNow(): Promise<string[]> {
     askAtMs = world.clock.monotonic() + ASK_EVERY_MS;
-    const standing = await findStanding(world.db, followed);
+    const standing = await findStanding(world.db);
     const held = standing.filter(({ is_suspended }) => is_suspended).map(({ domain }) => domain);
-    const isMore = held.some((domain) => !known?.has(domain));
+    const added = new Set(held.filter((domain) => !known?.has(domain)));
     known = new Set(held);
-    if (isMore) onHeld();
-    const asked = standing.filter(({ retry_at }) => retry_at !== null && retry_at > followed);
-    if (asked.length > 0) onRetry(await lanesOf(asked.map(({ domain }) => domain)));
-    followed = asked.reduce((latest, { retry_at }) => (retry_at && retry_at > latest ? retry_at : latest), followed);
+    if (added.size > 0) onHeld(added);
+    const retried = new Map(
+      standing.flatMap(({ domain, retry_at }) => (retry_at ? [[domain, retry_at.getTime()] as const] : [])),
+    );
+    const before = followed ?? retried;
+    const asked = [...retried].filter(([domain, at]) => before.get(domain) !== at).map(([domain]) => domain);
+    if (asked.length > 0) onRetry(await lanesOf(asked));
+    followed = retried;
     return held;
   }
 
@@ -42,7 +60,7 @@ export function createHeld(
   return {
     async domains() {
       if (known === null) return ask();
-      if (world.clock.monotonic() >= askAtMs) {
+      if (!isAsking && world.clock.monotonic() >= askAtMs) {
         ask().catch((err) => world.log.warn({ err }, "operators' orders could not be asked for; what was known holds"));
       }
       return [...known];
@@ -52,7 +70,7 @@ export function createHeld(
 }
 
 /** Whose mail waits now. */
-export async function suspendedDestinations({ db, clock }: Pick<World, "db" | "clock">): Promise<string[]> {
-  const standing = await findStanding(db, new Date(clock.now()));
+export async function suspendedDestinations({ db }: Pick<World, "db">): Promise<string[]> {
+  const standing = await findStanding(db);
   return standing.filter(({ is_suspended }) => is_suspended).map(({ domain }) => domain);
 }

@@ -184,12 +184,11 @@ export function findOrder(db: Query, domain: string) {
   );
 }
 
-/** What engines follow: which destinations wait, and of which an attempt was asked for after `since`. */
-export function findStanding(db: Query, since: Date) {
+/** What engines follow: which destinations wait, and of which an attempt was asked for. Rows are few, and gone after a day. */
+export function findStanding(db: Query) {
   return db.query<{ domain: string; is_suspended: boolean; retry_at: Date | null }>(
     `select domain, suspended_at is not null as is_suspended, retry_at from destination_order
-      where suspended_at is not null or retry_at > $1`,
-    [since],
+      where suspended_at is not null or retry_at is not null`,
   );
 }
 
@@ -282,6 +281,15 @@ export function lockFree(tx: Tx, keys: DeliveryKey[]) {
   );
 }
 
+/** Takes those of them out of the queue whose message is gone: there is nothing to send, and nobody to inform. */
+export function dropLost(tx: Tx, keys: DeliveryKey[]) {
+  return tx.execute(
+    `delete from delivery d using unnest($1::uuid[], $2::uuid[], $3::smallint[]) as k (org_id, message_id, position)
+      where d.org_id = k.org_id and d.message_id = k.message_id and d.position = k.position and d.owner is null`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ message_id }) => message_id), keys.map(({ position }) => position)],
+  );
+}
+
 /** Mail that was tried and waits for its next attempt is due at `now`; how many of them. */
 export function hasten(tx: Tx, domain: string, now: Date, limit: number) {
   return tx.execute(
@@ -292,6 +300,16 @@ export function hasten(tx: Tx, domain: string, now: Date, limit: number) {
       where d.org_id = late.org_id and d.message_id = late.message_id and d.position = late.position`,
     [domain, now, limit],
   );
+}
+
+/** Is any left that was tried and waits for its next attempt? */
+export async function isAnyLate(db: Query, domain: string, now: Date): Promise<boolean> {
+  const [row] = await db.query<{ found: boolean }>(
+    `select exists (select 1 from delivery where lane_id = any(array(select id from lane where domain = $1))
+                      and owner is null and due_at > $2 and attempts > 0) as found`,
+    [domain, now],
+  );
+  return row?.found ?? false;
 }
 
 /** The destination's lanes are looked at now; sites that rest are called again. */

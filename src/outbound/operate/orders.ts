@@ -3,7 +3,7 @@
 // A drop gives up what waits: a row that the clock role works off (drop.ts). Engines follow within seconds (held.ts). The audit
 // logs of the organizations whose mail it is show each order, and that of the first organization shows all.
 import { organizationNamed } from "../../accounts/accounts.ts";
-import { notePerson, type PersonAct } from "../../audit/audit.ts";
+import { notePersonInAll, type PersonAct } from "../../audit/audit.ts";
 import { normalizeDomain } from "../../mail/address.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -15,8 +15,8 @@ export type OrderWorld = Pick<World, "db" | "clock" | "random" | "log">;
 export type By = Pick<PersonAct, "person" | "request">;
 
 const SUSPENDED_MAX = 1_000;
-const RETRIED_AT_ONCE = 5_000;
-const RETRIED_MAX = 50_000;
+/** `most` deliveries of one retry are hastened, `at_once` in a transaction. */
+const RETRIED = { at_once: 5_000, most: 50_000 };
 /** So many organizations' audit logs show an order. */
 const NOTED_MAX = 1_000;
 
@@ -52,20 +52,25 @@ export async function resume(world: OrderWorld, domain: string, by: By): Promise
 }
 
 /** Makes deferred mail due, at most 50,000 deliveries of it, and calls sites that rest; 409 while it is suspended. */
-export async function retry(world: OrderWorld, domain: string, by: By): Promise<{ hastened: number; more: boolean }> {
+export async function retry(
+  world: OrderWorld,
+  domain: string,
+  by: By,
+  { at_once, most } = RETRIED,
+): Promise<{ hastened: number; more: boolean }> {
   const [order] = await queries.findOrder(world.db, domain);
   if (order?.suspended_at) throw new Refusal("invalid_state", "this destination is suspended; resume it first");
   const at = new Date(world.clock.now());
   let hastened = 0;
-  for (let found = RETRIED_AT_ONCE; found === RETRIED_AT_ONCE && hastened < RETRIED_MAX; hastened += found)
-    found = await world.db.transaction((tx) => queries.hasten(tx, domain, at, RETRIED_AT_ONCE));
+  for (let found = at_once; found === at_once && hastened < most; hastened += found)
+    found = await world.db.transaction((tx) => queries.hasten(tx, domain, at, at_once));
   await world.db.transaction(async (tx) => {
     await queries.orderRetry(tx, domain, new Date(world.clock.now()));
     await queries.wakeLanes(tx, domain, at);
   });
   notifier(world)();
   await noteOrder(world, domain, { ...by, operation: "retryDestination" });
-  return { hastened, more: hastened >= RETRIED_MAX };
+  return { hastened, more: hastened >= most && (await queries.isAnyLate(world.db, domain, at)) };
 }
 
 /** Gives up what was accepted up to `before`; 409 unless it is suspended: then nothing of it is on its way. */
@@ -82,5 +87,5 @@ async function noteOrder(world: OrderWorld, domain: string, act: Omit<PersonAct,
   const theirs = await queries.organizationsOf(world.db, domain, NOTED_MAX);
   const first = await organizationNamed(world, null);
   const all = new Set([first, ...theirs.map(({ org_id }) => org_id)]);
-  for (const orgId of all) await notePerson(world, orgId, { ...act, target: { domain } });
+  await notePersonInAll(world, [...all], { ...act, target: { domain } });
 }

@@ -4,8 +4,11 @@ import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../../test/support/dns-server.ts";
 import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
+import { until } from "../../../test/support/until.ts";
 import { addVerifiedDomain } from "../../../test/support/verified-domain.ts";
 import { dropOrdered } from "./drop.ts";
+import { createHeld } from "./held.ts";
+import { retry } from "./orders.ts";
 
 const QUEUE = "/dashboard/api/operator/queue";
 const HOUR_MS = 3_600_000;
@@ -92,6 +95,46 @@ test("a retry makes what was tried due and leaves what is scheduled; a site rest
   assert.equal((await list("state=resting")).total, 0);
 });
 
+test("a retry says that there is more only where something is left", async () => {
+  const act = { person: { id: api.org_id, email: "operator@example.net" }, request: { ip: "127.0.0.1", id: "x" } };
+  const later = async () => {
+    for (let n = 0; n < 4; n += 1) await defer(await send(`r${n}@many.example`), "451 4.7.1 later");
+  };
+  await later();
+  assert.deepEqual(await retry(api.world, "many.example", act, { at_once: 2, most: 4 }), { hastened: 4, more: false });
+  await api.world.db.query("delete from delivery where lane_id in (select id from lane where domain = 'many.example')");
+  await later();
+  assert.deepEqual(await retry(api.world, "many.example", act, { at_once: 2, most: 2 }), { hastened: 2, more: true });
+});
+
+test("an engine follows each destination's retry, also one that is committed behind a later one", async () => {
+  const followed: number[] = [];
+  let askedAt = api.world.clock.monotonic();
+  const clock = { ...api.world.clock, monotonic: () => askedAt };
+  const orders = createHeld(
+    { ...api.world, clock },
+    { onHeld: () => undefined, onRetry: (lanes) => followed.push(...lanes) },
+  );
+  await orders.domains();
+  await send("a@early.example");
+  await send("a@after.example");
+  const lanes = await api.world.db.query<{ domain: string; id: number }>("select domain, id from lane");
+  const idOf = (domain: string) => lanes.find((lane) => lane.domain === domain)?.id;
+  const order = (domain: string, at: number) =>
+    api.world.db.query("insert into destination_order (domain, retry_at) values ($1, $2)", [domain, new Date(at)]);
+  const now = api.world.clock.now();
+  const look = (wanted: string) =>
+    until(`the retry of ${wanted} is followed`, async () => {
+      askedAt += 2_000;
+      await orders.domains();
+      return followed.includes(idOf(wanted) as number);
+    });
+  await order("after.example", now);
+  await look("after.example");
+  await order("early.example", now - 1_000);
+  await look("early.example");
+});
+
 test("what is dropped fails with an event, what came later stays, and each organization's log says who did", async () => {
   const other = await api.organization();
   await addVerifiedDomain(api, dns, "other.example", { key: other.live_key });
@@ -139,6 +182,28 @@ test("what is dropped fails with an event, what came later stays, and each organ
   assert.equal((await operator.ask("POST", `${QUEUE}/third.example/resume`)).status, 200);
   assert.equal((await operator.ask("POST", `${QUEUE}/third.example/resume`)).status, 409);
   assert.equal((await list("state=suspended")).total, 0);
+});
+
+test("a drop ends although messages of what waits are gone, and reaches what lies behind them", async () => {
+  const ids = [await send("gone@fifth.example"), await send("there@fifth.example")];
+  const { db } = api.world;
+  // As many as a batch has, in front of the one that is there.
+  await db.query(
+    `insert into delivery select (d).* from (
+       select jsonb_populate_record(d, jsonb_build_object('message_id', gen_random_uuid(), 'due_at', d.due_at - interval '1 day')) as d
+         from delivery d, generate_series(1, 300) where d.message_id = $1) as copies`,
+    [ids[0]],
+  );
+  await db.query("delete from delivery where message_id = $1", [ids[0]]);
+  assert.equal((await operator.ask("POST", `${QUEUE}/fifth.example/suspend`, {})).status, 200);
+  const { read_at, waiting } = (await operator.ask("GET", `${QUEUE}/fifth.example`)).body.destination;
+  assert.equal(waiting, 301);
+  await operator.ask("POST", `${QUEUE}/fifth.example/drop`, { accepted_before: read_at });
+  await dropOrdered(api.world);
+  const after = (await operator.ask("GET", `${QUEUE}/fifth.example`)).body.destination;
+  assert.deepEqual([after.waiting, after.is_dropping, after.dropped], [0, false, 301]);
+  assert.equal((await api.ask("GET", `/v1/emails/${ids[1]}`)).body.email.status, "failed");
+  assert.equal((await operator.ask("POST", `${QUEUE}/fifth.example/resume`)).status, 200);
 });
 
 test("what a drop has left when its destination is resumed stays in the queue", async () => {

@@ -2,7 +2,7 @@
 // 8:1. A million messages of one organization hold one turn, not the queue.
 import { CLASS_BULK, type Job, type Lane } from "../types.ts";
 
-type LaneName = Pick<Lane, "id" | "org_id" | "class">;
+type LaneName = Pick<Lane, "id" | "org_id" | "class" | "domain">;
 type LaneQueue<J> = LaneName & { jobs: J[]; taken: number };
 
 type Turns<J> = { organizations: Map<string, Map<number, LaneQueue<J>>> };
@@ -18,6 +18,8 @@ export type Fairness<J> = {
   drain(): J[];
   /** Takes out what one organization has, or what of it is `wanted`. */
   drainOf(orgId: string, wanted?: (job: J) => boolean): J[];
+  /** Takes out what goes to these domains; no other lane is touched. */
+  drainTo(isWanted: (domain: string) => boolean): J[];
 };
 
 /** Bulk gets one turn after this many transactional ones. */
@@ -67,6 +69,11 @@ export function createFairness<J = Job>(): Fairness<J> {
       size -= jobs.length;
       return jobs;
     },
+    drainTo(isWanted) {
+      const jobs = classes.flatMap((turns) => drainDomains(turns, isWanted));
+      size -= jobs.length;
+      return jobs;
+    },
   };
 }
 
@@ -110,6 +117,19 @@ function drainLanes<J>({ organizations }: Turns<J>, orgId: string, wanted: (job:
     if (left.length === 0) lanes.delete(laneId);
   }
   if (lanes.size === 0) organizations.delete(orgId);
+  return drained;
+}
+
+function drainDomains<J>({ organizations }: Turns<J>, isWanted: (domain: string) => boolean): J[] {
+  const drained: J[] = [];
+  for (const [orgId, lanes] of organizations) {
+    for (const [laneId, { domain, jobs, taken }] of lanes) {
+      if (!isWanted(domain)) continue;
+      drained.push(...jobs.slice(taken));
+      lanes.delete(laneId);
+    }
+    if (lanes.size === 0) organizations.delete(orgId);
+  }
   return drained;
 }
 

@@ -1,9 +1,10 @@
-// How many connections a path makes towards a site that may not be there, and how many messages it takes to work.
+// How many connections a path makes towards a site that may not be there, how many messages it takes to work, and which wait in the
+// queue.
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
-import { assertDelivered, closePaths, greetAll, push, stageFor, startSink } from "./path.fixture.ts";
-import { drive } from "./path.ts";
+import { assertDelivered, closePaths, greetAll, push, stageFor, startGreeter, startSink } from "./path.fixture.ts";
+import { drive, wait } from "./path.ts";
 import type { Path } from "./path-types.ts";
 import { createShares, type Shares } from "./shares.ts";
 
@@ -98,5 +99,41 @@ describe("a path", () => {
     go();
     await until("it goes on", () => stage.outcomes.length === 6);
     assert.ok(stage.outcomes.slice(1).every(({ kind }) => kind === "delivered"));
+  });
+});
+
+describe("what must wait in the queue while all workers of a path are busy", () => {
+  it("goes there when it comes to the path, but for what is past its sender's own time at a destination that waits", async () => {
+    const sink = await startGreeter();
+    const held = { isHeld: () => false, isSuspended: () => false };
+    const stage = stageFor(sink, { isHeld: () => held.isHeld(), isSuspended: () => held.isSuspended() });
+    push(stage, 3);
+    const deliveries = stage.path.fairness.drain();
+    stage.path.workers = 99;
+    const come = () => {
+      for (const delivery of deliveries) wait(stage, delivery);
+      drive(stage.world, stage.parts, stage.path);
+    };
+    come();
+    assert.deepEqual([stage.noted, stage.path.fairness.drain().length], [[], 3]);
+    for (const order of ["isHeld", "isSuspended"] as const) {
+      stage.noted.length = 0;
+      held[order] = () => true;
+      come();
+      held[order] = () => false;
+      assert.deepEqual([stage.noted.length, stage.path.fairness.size()], [3, 0], order);
+    }
+    const [first] = deliveries;
+    if (first) first.job.about.has_expiry = true;
+    stage.moveClock(2 * 86_400_000);
+    held.isHeld = () => true;
+    come();
+    assert.deepEqual([stage.path.fairness.size(), stage.noted.length], [1, 5]);
+    stage.path.workers = 0;
+    drive(stage.world, stage.parts, stage.path);
+    assert.deepEqual(
+      stage.outcomes.map(({ kind }) => kind),
+      ["expired"],
+    );
   });
 });

@@ -36,7 +36,7 @@ const UNRECORDED_PAUSE_MS = 200;
 const ALONE_MS = 60_000;
 
 /** What the work on one path needs at hand. */
-type PathContext = { world: PathWorld; parts: PathParts; path: Path };
+export type PathContext = { world: PathWorld; parts: PathParts; path: Path };
 
 /** A path without mail yet. */
 export function createPath(key: string, source: Source, { site, via }: Pick<Plan, "site" | "via">): Path {
@@ -156,7 +156,7 @@ function notMade({ world, parts, path }: PathContext, delivery: Delivery, err: u
     parts.finisher.push(delivery.job, deferredLocally(reported, "4.3.0", "local"));
   } else if (isUnavailable(err)) {
     // The database was away while the message was loaded: no fault of it, and soon over.
-    path.fairness.push(delivery.lane, delivery);
+    wait({ world, parts, path }, delivery);
     rest(world, path, UNRECORDED_PAUSE_MS);
   } else parts.finisher.push(delivery.job, deferredLocally("an internal error; trying again", "4.3.0", "local"));
 }
@@ -167,15 +167,34 @@ function nextDelivery({ world, parts, path }: PathContext): Delivery | null {
   const context = { world, parts, path };
   const enter = (delivery: Delivery): boolean => !isSlowed(context, delivery) && parts.shares.enter(path, delivery);
   for (let delivery = path.fairness.next(enter); delivery; delivery = path.fairness.next(enter)) {
+    // First: time was added in the queue to what waits by our doing.
+    const isHeld = isHeldBack(context, delivery);
     const inTime = mayBeTried(delivery.job, world.clock.now());
-    const isHeld = parts.isSuspended(delivery.job.org_id) || (inTime && parts.isHeld(delivery.lane.domain));
     if (!isHeld && inTime) return delivery;
     parts.shares.leave(delivery);
-    // First: time was added in the queue to what waits by our doing.
     if (isHeld) parts.putBack(delivery.job);
     else parts.finisher.push(delivery.job, tooLate(delivery.job));
   }
   return null;
+}
+
+/**
+ * Whether the queue is its place, by an order of the operator. Of a suspended organization nothing moves, not even what is past its
+ * sender's own time: the claims leave that as well, and it ends when they take it again. To a suspended destination they
+ * take it for its end, which comes now.
+ */
+function isHeldBack({ world, parts }: Pick<PathContext, "world" | "parts">, { job, lane }: Delivery): boolean {
+  if (parts.isSuspended(job.org_id)) return true;
+  return parts.isHeld(lane.domain) && mayBeTried(job, world.clock.now());
+}
+
+/**
+ * Has a delivery wait for its turn on the path; or in the queue, where it was held back while it was on its way here: what was
+ * in the path by then went there at once, and nobody looks through it a second time while all workers are busy.
+ */
+export function wait({ world, parts, path }: PathContext, delivery: Delivery): void {
+  if (isHeldBack({ world, parts }, delivery)) parts.putBack(delivery.job);
+  else path.fairness.push(delivery.lane, delivery);
 }
 
 /** Behind its end as well, once, unless its sender set that end: machines were suspended, lanes were late. */
@@ -289,7 +308,7 @@ function brokenOff(link: Link, detail: string): Outcome {
 async function dial(context: PathContext, delivery: Delivery): Promise<Link | null> {
   const { path } = context;
   if (!path.proven && path.dialling >= UNPROVEN_CONNECTIONS) {
-    path.fairness.push(delivery.lane, delivery);
+    wait(context, delivery);
     return null;
   }
   path.dialling += 1;

@@ -27,8 +27,19 @@ export function createSuspended(
 ): Suspended {
   let known: Set<string> | null = null;
   let askAtMs = Number.NEGATIVE_INFINITY;
+  let isAsking = false;
 
+  /** One at a time: the answer that came last is the newest one. */
   async function ask(): Promise<string[]> {
+    isAsking = true;
+    try {
+      return await askNow();
+    } finally {
+      isAsking = false;
+    }
+  }
+
+  async function askNow(): Promise<string[]> {
     askAtMs = world.clock.monotonic() + ASK_EVERY_MS;
     const ids = await waitingOrganizations(world);
     const added = ids.filter((id) => !known?.has(id));
@@ -40,7 +51,7 @@ export function createSuspended(
   return {
     async ids() {
       if (known === null) return ask();
-      if (world.clock.monotonic() >= askAtMs) {
+      if (!isAsking && world.clock.monotonic() >= askAtMs) {
         ask().catch((err) => world.log.warn({ err }, "who is suspended could not be asked; what was known holds"));
       }
       return [...known];
