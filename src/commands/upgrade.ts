@@ -56,7 +56,7 @@ function linesOf({ number, name, tables, about_seconds, breaks_old }: OpenMigrat
 }
 
 function effectOf({ table, waits, lock, is_read_whole, rows, bytes }: TableEffect): string {
-  const size = `about ${rows} rows, ${Math.ceil(bytes / 1e6)} MB`;
+  const size = `${rows === null ? "an unknown number of" : `about ${rows}`} rows, ${Math.ceil(bytes / 1e6)} MB`;
   const waiting = waits === "nobody" ? "nobody waits" : `${waits} wait meanwhile (${lock})`;
   return `${table}: ${waiting}${is_read_whole ? `; it is read whole: ${size}` : ""}`;
 }

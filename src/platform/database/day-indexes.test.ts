@@ -40,6 +40,24 @@ test("days that are over get their indexes, today and the days to come do not, a
   await indexPastDays(api.world);
 });
 
+test("a day that was never analysed is measured by its size", async () => {
+  const { db } = api.world;
+  const leaf = `message_${dayName(api.world.clock.now() - 3 * DAY_MS)}`;
+  await makePartitions(db, api.world.clock.now() - 3 * DAY_MS);
+  const [unknown] = await db.query<{ reltuples: number }>("select reltuples from pg_class where relname = $1", [leaf]);
+  assert.equal(unknown?.reltuples, -1);
+  // More bytes than any five million rows would need need not be there for the test: a table says what size it has.
+  const big: typeof db.query = (text, values) =>
+    db.query(
+      text.replace("pg_relation_size(c.oid)", `(case when c.relname = '${leaf}' then 600000000 else 0 end)`),
+      values,
+    );
+  await indexPastDays({ ...api.world, db: { ...db, query: big } });
+  assert.ok(!(await indexesOf(leaf)).includes(`${leaf}_by_status`), "it may be far too large");
+  await indexPastDays(api.world);
+  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status`));
+});
+
 test("an index that a process left half built is built again", async () => {
   const leaf = `message_${dayName(api.world.clock.now() - DAY_MS)}`;
   await indexPastDays(api.world);

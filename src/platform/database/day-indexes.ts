@@ -17,6 +17,9 @@ const INDEXES: DayIndex[] = [
 /** Building one takes some 3 s a million rows; what takes longer than a statement may would be begun again every hour. */
 const ROWS_MAX = 5_000_000;
 
+/** Rows of a table; of one that was never analysed (-1) no more than its size allows, which may be too many. */
+const ROWS = `case when c.reltuples >= 0 then c.reltuples else pg_relation_size(c.oid) / 100 end`;
+
 const LOOK_EVERY_MS = 600_000;
 
 type IndexWorld = Pick<World, "clock" | "database_url" | "db">;
@@ -70,7 +73,7 @@ async function findMissing({ db, clock }: IndexWorld): Promise<Missing | null> {
       `select c.relname as leaf, x.indexrelid is not null as is_broken
          from pg_inherits i join pg_class c on c.oid = i.inhrelid
          left join pg_index x on x.indexrelid = to_regclass(c.relname || $2)
-        where i.inhparent = $1::regclass and right(c.relname, 8) < $3 and c.reltuples < $4 and x.indisvalid is not true
+        where i.inhparent = $1::regclass and right(c.relname, 8) < $3 and ${ROWS} < $4 and x.indisvalid is not true
           and not exists (select from pg_stat_progress_create_index p where p.relid = c.oid)
         order by c.relname desc limit 1`,
       [table, `_${suffix}`, today, ROWS_MAX],

@@ -16,7 +16,8 @@ export type TableEffect = {
   /** Every row is read or written. */
   is_read_whole: boolean;
   bytes: number;
-  rows: number;
+  /** Null where a part of it was never analysed. */
+  rows: number | null;
 };
 
 export type OpenMigration = {
@@ -160,10 +161,11 @@ function breaksOf(before: Column[], after: Column[]): string[] {
 }
 
 /** With indexes and partitions; 0 where an open migration before makes it. */
-async function sizeOf(real: pg.Client, table: string): Promise<{ bytes: number; rows: number }> {
-  const { rows } = await real.query<{ bytes: number; rows: number }>(
+async function sizeOf(real: pg.Client, table: string): Promise<{ bytes: number; rows: number | null }> {
+  const { rows } = await real.query<{ bytes: number; rows: number | null }>(
     `select coalesce(sum(pg_total_relation_size(p.relid)), 0)::float8 as bytes,
-            coalesce(sum(greatest(c.reltuples, 0)), 0)::float8 as rows
+            case when bool_or(c.reltuples < 0 and pg_relation_size(c.oid) > 0) then null
+                 else coalesce(sum(greatest(c.reltuples, 0)), 0)::float8 end as rows
        from (select relid from pg_partition_tree(to_regclass($1)) union select to_regclass($1)) p
        join pg_class c on c.oid = p.relid`,
     [table],
