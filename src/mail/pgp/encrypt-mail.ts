@@ -47,12 +47,16 @@ function textOf({ raw }: Header): string {
   return `${raw.toString("latin1").trimEnd()}\r\n`;
 }
 
+/** A mark, or a quoted text, which is passed over whole: a name or a boundary may hold anything. */
+const MARK =
+  /"(?:[^"\\]|\\[\s\S])*"|;\s*(?:hp|protected-headers)(?:\*\d*)?\*?\s*=\s*(?:"(?:[^"\\]|\\[\s\S])*"|[^;\s]*)/gi;
+
 /** The payload's own, marked as one with a protected header. A contact's mark of that kind goes. */
 function contentFields(headers: readonly Header[]): string[] {
   const own = headers.filter(({ name }) => CONTENT.test(name));
   const type = own.find(({ name }) => name.toLowerCase() === "content-type");
   const given = type ? textOf(type).trimEnd() : "Content-Type: text/plain; charset=us-ascii";
-  const bare = given.replace(/;\s*(?:hp|protected-headers)\s*=\s*(?:"[^"]*"|[^;\s]*)/gi, "").replace(/[;\s]+$/, "");
+  const bare = given.replace(MARK, (found) => (found.startsWith(";") ? "" : found)).replace(/[;\s]+$/, "");
   return [...own.filter((header) => header !== type).map(textOf), `${bare};\r\n ${PROTECTED}\r\n`];
 }
 

@@ -82,6 +82,22 @@ test("a mail is encrypted with its header within, and names how to answer outsid
   assert.equal((await PostalMime.parse(shown)).subject, "Your order 1001 \u2713");
 });
 
+test("a foreign mark goes from the type of the content, and quoted values stay whole", async () => {
+  const typed = (type: string) =>
+    Buffer.from(MAIL.toString("latin1").replace(/Content-Type: .*/, `Content-Type: ${type}`));
+  for (const [type, wanted] of [
+    ['multipart/mixed; boundary="a; hp=b"', 'multipart/mixed; boundary="a; hp=b"'],
+    ['text/plain; name="x; protected-headers=v1.txt"; hp="clear"', 'text/plain; name="x; protected-headers=v1.txt"'],
+    ['text/plain; name="a \\"; hp=clear; b"; charset=utf-8', 'text/plain; name="a \\"; hp=clear; b"; charset=utf-8'],
+    ["text/plain; HP*0=cl; hp*1*=ear; protected-headers*=us-ascii''v1; charset=utf-8", "text/plain; charset=utf-8"],
+  ] as const) {
+    const within = await opened((await encrypted(anna.publicKey, {}, typed(type))) as Buffer);
+    const [, found] =
+      /^Content-Type: (.*);\r\n protected-headers="v1"; hp="cipher"\r$/m.exec(within.toString("latin1")) ?? [];
+    assert.equal(found, wanted);
+  }
+});
+
 test("GnuPG opens it", async (context) => {
   const home = mkdtempSync(join(tmpdir(), "gpg-"));
   const gpg = (args: string[]) =>
