@@ -91,6 +91,17 @@ export function readingsOf(address: string): string[] {
 
 const READINGS_MAX = 4;
 
+/** All that may stand behind what is glued to the named addresses, at most so many; null for more. */
+export function endsOf(named: Iterable<string>, max: number): Set<string> | null {
+  const ends = new Set<string>();
+  for (const address of named) {
+    const at = address.lastIndexOf("@");
+    for (let start = 1; start < at; start += 1) ends.add(address.slice(start));
+    if (ends.size > max) return null;
+  }
+  return ends;
+}
+
 /** Those of `emails` that one of the named addresses ends with, behind what is glued to them: `toanna@…` is `anna@…`, too. */
 export function gluedAmong(named: Iterable<string>, emails: ReadonlySet<string>): string[] {
   const found = new Set<string>();

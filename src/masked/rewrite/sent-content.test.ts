@@ -3,6 +3,7 @@
 // POSTERN_ORACLE_PAIRS=10000 looks at more pairs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { differenceOf, KINDS, PAIRS, play } from "./oracle-play.fixture.ts";
 import { diceOf } from "./random-tree.fixture.ts";
 import { createReplacer } from "./scrub/replace-addresses.ts";
@@ -47,6 +48,29 @@ test("nothing that a program fetches is changed on the way in, and what it shows
   const shown = [OWNER, OWNER.toUpperCase(), OWNER.replace("@", "&#64;"), "lena.quokka at privat.example"];
   for (const text of shown) assert.doesNotMatch(hider.html(`<p>${text}</p>`).text, /quokka/i, text);
   assert.equal(hider.html(`<base href="https://evil.example/"><p>x</p>`).text, "<p>x</p>");
+});
+
+test("packed text that is too long comes back, whatever stands in its beginning or its end", () => {
+  const none = createReplacer([]);
+  const long = "x".repeat(300_000);
+  for (const wrap of [(link: string) => `see ${link} there`, (link: string) => `${link}\r\nand more`]) {
+    const left = ["", OWNER].flatMap((guess) =>
+      [`${guess}${long}`, `${long}${guess}`].map((content) => {
+        const source = wrap(`https://t.example/${gzipSync(content).toString("base64url")}/end`);
+        const hider = createHider([TOKEN], KEY);
+        const { text } = hider.text(source);
+        assert.equal(text, source, "it goes on as it came");
+        const sent = { key: KEY, digests: [...hider.digests], tokens: [TOKEN] };
+        const keep = (taken: boolean) => keepingSent(none, { sent, restored: [], seed: "abc", taken, others: none });
+        assert.equal(keep(false).text(text).text, source);
+        return keep(true).text(text).text;
+      }),
+    );
+    assert.ok(
+      left.every((one) => one === left[0] && one.length < 100),
+      "and nothing of it is left for the gate",
+    );
+  }
 });
 
 test("a token that a program broke anywhere is known again", () => {

@@ -5,7 +5,7 @@
 // and a keyed digest of each such string is what lets it out again. A bare address is never let out so: only a token is.
 import { createHmac } from "node:crypto";
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
-import { encodedReadings } from "./gate/encoded-readings.ts";
+import { encodedReadings, type Readings } from "./gate/encoded-readings.ts";
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { mayHold, needlesOf, octetsMayHold } from "./gate/needles.ts";
 import { hiddenForms } from "./hidden-forms.ts";
@@ -69,9 +69,9 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   const found = createReplacer(forms.map(({ from, token }) => ({ from, to: token.reverse })));
   const needles = needlesOf(forms.map(({ from }) => from.normalize("NFKC").toLowerCase()));
   const reads = (text: string) => octetsMayHold(text, needles) && found.name(text.replaceAll("\0", "")).count > 0;
-  const holds = remembered(
-    (text) => found.name(text).count > 0 || encodedReadings(text).some((one) => reads(one.text)),
-  );
+  // What cannot be read to its end comes back as well, whatever it holds: the gate would hold it.
+  const isReadAs = ({ texts, isCut }: Readings) => isCut || texts.some(({ text }) => reads(text));
+  const holds = remembered((text) => found.name(text).count > 0 || isReadAs(encodedReadings(text)));
   const blank = createExchanger(forms.map(({ from }) => ({ from, anywhere: false, write: () => [BLANK] })));
   const gate = { addresses: forms.map(({ from }) => from), names: [], allowed: "nothing" as const, given: [] };
   let isAsked = false;

@@ -4,26 +4,33 @@
 
 import { constants, inflateRawSync } from "node:zlib";
 
-const RUNS_MAX = 16_000_000;
+/** More than any mail has. */
+const RUNS_MAX = 40_000_000;
 const BASE64 = lettersOf(/[A-Za-z0-9+/_-]/);
 const HEX = lettersOf(/[0-9A-Fa-f]/);
 const UPPER_BASE32 = lettersOf(/[A-Z2-7]/);
 const LOWER_BASE32 = lettersOf(/[a-z2-7]/);
 const RUN_CHARS_MIN = 20;
 const RUN_CHARS_MAX = 40_000;
+/** What stands where a long run is cut stands whole in the next piece. */
+const OVERLAP = 1_000;
 
 /** One octet or character in each character. `chance`: what stands before a word in it need not belong to it. */
 export type Reading = { text: string; chance: boolean };
 
-/** The decoded texts; none where there is nothing encoded. */
-export function encodedReadings(given: string): Reading[] {
+/** The decoded texts; none where there is nothing encoded. `isCut`: there is more than was read. */
+export type Readings = { texts: Reading[]; isCut: boolean };
+
+/** What a text holds in encodings. */
+export function encodedReadings(given: string): Readings {
   const text = given.slice(0, RUNS_MAX);
   const joined = withoutBreaks(text);
   const sources = text.includes("<") ? [joined, joined.replace(/<[^<>]*>/g, "")] : [joined];
   const base64 = sources.flatMap(base64Runs);
   const runs = [...base64, ...sources.flatMap(hexRuns)];
   runs.push(...sources.flatMap(base32Runs));
-  runs.push(...sources.flatMap(packedRuns));
+  const packed = sources.map(packedRuns);
+  runs.push(...packed.flatMap(({ found }) => found));
   // Links that track hold links that track.
   runs.push(...base64.flatMap((one) => [...base64Runs(one), ...hexRuns(one)]));
   if (/^[> \t]*begin [0-7]{3,4} /m.test(text)) runs.push(fromUu(text));
@@ -32,7 +39,10 @@ export function encodedReadings(given: string): Reading[] {
   if (/=(?:[0-9A-Fa-f]{2}|\r?\n)/.test(text)) whole.push(fromQuoted(text));
   if (/\\(?:u00|x)[0-9A-Fa-f]{2}/.test(text)) whole.push(text.replace(/\\(?:u00|x)([0-9A-Fa-f]{2})/g, character));
   if (/\\[0-3][0-7]{2}/.test(text)) whole.push(text.replace(/\\([0-3][0-7]{2})/g, octet));
-  return [...runs.map((run) => ({ text: run, chance: true })), ...whole.map((one) => ({ text: one, chance: false }))];
+  return {
+    texts: [...runs.map((run) => ({ text: run, chance: true })), ...whole.map((one) => ({ text: one, chance: false }))],
+    isCut: given.length > RUNS_MAX || packed.some(({ isCut }) => isCut),
+  };
 }
 
 /** Of these only base64, and in it only letters of ASCII; none that hold no `@`. In links each step of a path is a run, too. */
@@ -75,7 +85,7 @@ function lettersOf(pattern: RegExp): Uint8Array {
  * The runs of such letters that are long enough, in pieces that are read one by one. Where none can begin it looks at every
  * twentieth character or so: a pattern tries each letter of each word.
  */
-function runsIn(text: string, letters: Uint8Array): string[] {
+function runsIn(text: string, letters: Uint8Array, charsMax = RUN_CHARS_MAX): string[] {
   const runs: string[] = [];
   for (let from = 0; from + RUN_CHARS_MIN <= text.length; ) {
     let before = from + RUN_CHARS_MIN - 1;
@@ -85,9 +95,10 @@ function runsIn(text: string, letters: Uint8Array): string[] {
       continue;
     }
     let end = from + RUN_CHARS_MIN;
-    while (end < text.length && end < from + RUN_CHARS_MAX && letters[text.charCodeAt(end)] === 1) end += 1;
+    while (end < text.length && end < from + charsMax && letters[text.charCodeAt(end)] === 1) end += 1;
     runs.push(text.slice(from, end));
-    from = end;
+    const goesOn = end === from + charsMax && end < text.length && letters[text.charCodeAt(end)] === 1;
+    from = goesOn ? end - OVERLAP : end;
   }
   return runs;
 }
@@ -106,37 +117,72 @@ const PACKED = /H4sI|eA[E-H]|eF[4-7]|eJ[w-z]|eN[o-r]/g;
 /** Without a name of a file, which nobody gives text in a link. */
 const GZIP_HEAD = 10;
 const ZLIB_HEAD = 2;
-/** Other letters may look like the beginning of a packed text: so many places are tried. */
-const PACKED_MAX = 2_000;
+/** Other letters may look like the beginning of a packed text: so many places are tried, by their first letters. */
+const PACKED_MAX = 4_000;
+const TRIED_CHARS = 2_000;
+const PACKED_CHARS_MAX = 400_000;
 const PACKED_OCTETS_MAX = 200_000;
 const UNPACKED_MAX = 10_000_000;
 
-/** Packed texts in base64, as far as they can be unpacked: so some links hold whom they are for. */
-function packedRuns(text: string): string[] {
+/** Packed texts in base64, as far as there is room: so some links hold whom they are for. */
+function packedRuns(text: string): { found: string[]; isCut: boolean } {
   const found: string[] = [];
-  let [tried, octets] = [0, 0];
-  for (const run of runsIn(text, BASE64)) {
+  let [tried, octets, isCut] = [0, 0, false];
+  for (const run of runsIn(text, BASE64, PACKED_CHARS_MAX)) {
+    const isFull = run.length === PACKED_CHARS_MAX;
     for (const { index } of run.matchAll(PACKED)) {
-      if (tried === PACKED_MAX || octets > UNPACKED_MAX) return found;
+      // It stands in the next piece, too.
+      if (isFull && index >= run.length - OVERLAP) break;
+      if (tried === PACKED_MAX || octets > UNPACKED_MAX) return { found, isCut: true };
       tried += 1;
-      const unpacked = unpack(run.slice(index));
-      octets += unpacked.length;
-      if (unpacked !== "") found.push(unpacked);
+      const unpacked = unpack(run.slice(index), isFull);
+      if (unpacked === null) continue;
+      octets += unpacked.text.length;
+      isCut ||= unpacked.isCut;
+      found.push(unpacked.text);
     }
   }
-  return found;
+  return { found, isCut };
 }
 
-function unpack(run: string): string {
+type Unpacked = { text: string; isCut: boolean };
+
+/** Null for what is no packed text. `goesOn`: there is more of the run. What a line end joined to the run stands behind the packed text, and is passed over so. */
+function unpack(run: string, goesOn: boolean): Unpacked | null {
+  const head = run.startsWith("H") ? GZIP_HEAD : ZLIB_HEAD;
+  const octetsOf = (chars: number) => Buffer.from(run.slice(0, chars), "base64").subarray(head);
+  const first = inflate(octetsOf(TRIED_CHARS));
+  if (first === null || run.length <= TRIED_CHARS || first === "too long") {
+    return first === "too long" ? beginningOf(octetsOf(TRIED_CHARS)) : first;
+  }
+  const all = octetsOf(run.length);
+  const whole = inflate(all);
+  if (whole === "too long") return beginningOf(all);
+  const isEnded = whole !== null && whole.consumed < all.length;
+  return whole && { text: whole.text, isCut: goesOn && !isEnded };
+}
+
+/** As much of it as there is room for. */
+function beginningOf(octets: Buffer): Unpacked | null {
+  for (let length = octets.length >> 1; length > 0; length >>= 1) {
+    const some = inflate(octets.subarray(0, length));
+    if (some !== "too long") return some && { text: some.text, isCut: true };
+  }
+  return { text: "", isCut: true };
+}
+
+function inflate(octets: Buffer): { text: string; consumed: number; isCut: false } | "too long" | null {
   try {
-    // What a line end joined to the run stands behind the packed text, and is passed over so.
-    const bytes = Buffer.from(run, "base64").subarray(run.startsWith("H") ? GZIP_HEAD : ZLIB_HEAD);
-    const options = { maxOutputLength: PACKED_OCTETS_MAX, finishFlush: constants.Z_SYNC_FLUSH };
-    return inflateRawSync(bytes, options).toString("latin1");
-  } catch {
-    return "";
+    const options = { maxOutputLength: PACKED_OCTETS_MAX, finishFlush: constants.Z_SYNC_FLUSH, info: true as const };
+    const { buffer, engine } = inflateRawSync(octets, options) as unknown as Inflated;
+    return { text: buffer.toString("latin1"), consumed: engine.bytesWritten, isCut: false };
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE" ? "too long" : null;
   }
 }
+
+/** What zlib gives with the option `info`. */
+type Inflated = { buffer: Buffer; engine: { bytesWritten: number } };
 
 /** RFC 4648 §6, in either case; a run may begin before the encoded text does. */
 function base32Runs(text: string): string[] {

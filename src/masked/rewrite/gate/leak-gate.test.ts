@@ -1,6 +1,7 @@
 // The gate alone, over messages that nothing was taken out of: every disguise is seen, and other people's addresses pass.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { gzipSync } from "node:zlib";
 import { findLeaks, type Secrets } from "./leak-gate.ts";
 
 const D = "anna.real@home.real.example";
@@ -44,6 +45,15 @@ describe("the gate holds", () => {
     assert.ok(isHeld(file(Buffer.from(`%PDF-1.7\n<</Author(${octal})>>`), "application/pdf")));
     assert.ok(isHeld(text(`see https://t.example/?u=${base64}`)));
     assert.ok(isHeld(`Subject: ${hex}\n${text("x")}`));
+  });
+
+  test("packed text in base64 that is too long to be looked into, by the setting for such files", () => {
+    const packed = gzipSync(`${"x".repeat(300_000)}${D}`).toString("base64");
+    for (const part of [text(`see https://t.example/${packed}`), html(`<a href="https://t.example/${packed}">x</a>`)]) {
+      const [leak, ...more] = findLeaks(Buffer.from(part.replace(/\n/g, "\r\n")), secrets([D]));
+      assert.deepEqual([leak?.isUnopened, more], [true, []]);
+      assert.match(leak?.where ?? "", /packed text that is too long/);
+    }
   });
 
   test("an address in a file beside whose strings stand lengths", () => {

@@ -150,7 +150,10 @@ function insideOf(opened: OpenedFiles | null, bytes: Buffer): OpenedFile {
 /** The text itself, and what it holds in encodings. */
 function lookAtText(look: Look, given: Searched, place: string, needles: Needles): void {
   search(look, given, place, needles);
-  for (const { text, chance } of encodedReadings(given.text)) {
+  const { texts, isCut } = encodedReadings(given.text);
+  const where = `${place}, which could not be looked into: it holds packed text that is too long`;
+  if (isCut && !look.leaks.some((leak) => leak.where === where)) look.leaks.push({ where, isUnopened: true });
+  for (const { text, chance } of texts) {
     if (chance && !octetsMayHold(text, needles)) continue;
     for (const one of withoutZeros({ text, chance: chance || given.chance })) search(look, one, place, needles);
   }
