@@ -94,6 +94,11 @@ export function insertAlias(tx: Tx, orgId: string, row: NewAlias) {
   );
 }
 
+/** While an organization's aliases are counted and one more is made, nobody makes another. Before all other locks. */
+export function lockAliasesOf(tx: Tx, orgId: string) {
+  return tx.query("select pg_advisory_xact_lock(hashtextextended('masked-aliases:' || $1, 0))", [orgId]);
+}
+
 export async function countOfOrg(tx: Tx, orgId: string): Promise<number> {
   const [row] = await tx.query<{ total: number }>(
     "select count(*) as total from masked_alias where org_id = $1 and deleted_at is null",
@@ -371,6 +376,16 @@ export function useWindows(db: Query, windows: readonly (Window & { used: number
       windows.map(({ used }) => used),
     ],
   );
+}
+
+/** Counts one more in a window, as part of the transaction: what is rolled back was not counted. How many it holds now. */
+export async function useWindowIn(tx: Tx, { org_id, alias_id, kind, starts_at }: Window): Promise<number> {
+  const [row] = await tx.query<{ used: number }>(
+    `insert into masked_window (org_id, alias_id, kind, starts_at, used) values ($1, $2, $3, $4, 1)
+     on conflict (org_id, alias_id, kind, starts_at) do update set used = masked_window.used + 1 returning used`,
+    [org_id, alias_id, kind, starts_at],
+  );
+  return row?.used ?? 0;
 }
 
 /** How many a window holds now. Index: masked_window_pkey. */

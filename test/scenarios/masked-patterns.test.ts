@@ -2,6 +2,7 @@
 // made-up addresses fill nothing and tell nothing.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { lockAliasesOf } from "../../src/masked/queries.ts";
 import { startMaskedStage } from "../support/masked-stage.ts";
 import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
@@ -197,6 +198,41 @@ test("the limit of a mailbox over all its patterns holds, and can be set", async
   );
   assert.equal(await find(`full-3@${OWN}`), undefined);
   assert.equal(await codeOf(`full-2@${OWN}`, "127.0.9.2"), 250);
+});
+
+test("of two mails at a time one makes the last alias that a mailbox may have", async () => {
+  const [row] = await api.world.db.query<{ total: number }>(
+    "select count(*) as total from masked_alias where pattern is not null and deleted_at is null",
+  );
+  const limit = (row?.total ?? 0) + 1;
+  await pattern(`pair-*@${OWN}`);
+  assert.equal((await api.ask("PUT", "/v1/masked/settings", { pattern_aliases: limit })).status, 200);
+  const codes = await Promise.all([1, 2, 3].map((n) => codeOf(`pair-${n}@${OWN}`, `127.0.2${n}.2`)));
+  assert.deepEqual(codes.sort(), [250, 450, 450]);
+  const made = await Promise.all([1, 2, 3].map((n) => find(`pair-${n}@${OWN}`)));
+  assert.equal(made.filter(Boolean).length, 1);
+  await api.ask("PUT", "/v1/masked/settings", { pattern_aliases: limit + 10 });
+});
+
+test("a message to several new addresses makes all or none, also when a pattern goes in the middle", async () => {
+  const [first, second] = [await pattern(`all-*@${OWN}`), await pattern(`none-*@${OWN}`)];
+  assert.ok(first.id && second.id);
+  const { db } = api.world;
+  let sending: Promise<number> | undefined;
+  // The checks are over and the aliases are about to be made, when the second pattern is removed.
+  await db.transaction(async (tx) => {
+    await lockAliasesOf(tx, api.org_id);
+    sending = codeOf([`all-1@${OWN}`, `none-1@${OWN}`], "127.0.31.2");
+    await until("it waits for its turn", async () => {
+      const waiting = await db.query("select 1 from pg_locks where locktype = 'advisory' and not granted");
+      return waiting.length > 0;
+    });
+    await tx.execute("delete from masked_pattern where id = $1", [second.id]);
+  });
+  assert.equal(await sending, 550);
+  assert.equal(await find(`all-1@${OWN}`), undefined);
+  assert.equal(await codeOf(`all-1@${OWN}`, "127.0.32.2"), 250);
+  assert.ok(await find(`all-1@${OWN}`));
 });
 
 test("test keys' patterns take simulated mail alone", async () => {

@@ -95,6 +95,7 @@ export async function createAlias(
   const created_at = new Date(world.clock.now());
   const made = await withPartitions(world, () =>
     world.db.asOrg(who.org_id, async (tx) => {
+      await queries.lockAliasesOf(tx, who.org_id);
       if ((await queries.countOfOrg(tx, who.org_id)) >= ALIASES_MAX) {
         throw new Refusal("plan_limit_reached", `an organization has at most ${ALIASES_MAX} masked aliases`);
       }

@@ -327,7 +327,8 @@ async function checkReply(world: ArrivalWorld, checked: Checked, context: AliasC
   const owner = destinations.find(({ email }) => isSameMailbox(email, permission.email));
   const leaving = { org_id, alias, destination_id: owner?.id ?? null, isLive: incoming.environment === "live" };
   const limits = await maskedSettings(world.db, org_id);
-  return (await takeReply(checked.isWithin, limits, leaving)) ? null : turn(checked, LATER, "rate_limited");
+  const over = await takeReply(checked.isWithin, limits, leaving);
+  return over === null ? null : turn(checked, LATER, "rate_limited");
 }
 
 function isTooMuch({ reason }: { reason: string }): boolean {

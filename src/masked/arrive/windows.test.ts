@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
-import { takeReply, windowCounter } from "./windows.ts";
+import { isFree, takeFree, takeReply, windowCounter, windowCounterIn } from "./windows.ts";
 
 let api: TestApi;
 before(async () => {
@@ -40,7 +40,39 @@ test("replies are counted by the hour, apart from what is forwarded", async () =
   const alias = await newAlias();
   const isWithin = windowCounter(still());
   const leaving = { org_id: alias.org_id, alias, destination_id: null, isLive: true };
-  for (let n = 0; n < 20; n += 1) assert.equal(await takeReply(isWithin, LIMITS, leaving), true, `reply ${n + 1}`);
-  assert.equal(await takeReply(isWithin, LIMITS, leaving), false);
+  for (let n = 0; n < 20; n += 1) assert.equal(await takeReply(isWithin, LIMITS, leaving), null, `reply ${n + 1}`);
+  const over = { whose: "alias", type: "hourly", most: 20, span_ms: 3_600_000 };
+  assert.deepEqual(await takeReply(isWithin, LIMITS, leaving), over);
   assert.equal(await isWithin(alias, "forward_minute"), true);
+});
+
+test("the limit that is met is named with whose it is, whichever it is", async () => {
+  const alias = await newAlias();
+  const leaving = { org_id: alias.org_id, alias, destination_id: (await newAlias()).id, isLive: true };
+  const met = async (change: object) => {
+    const over = await takeReply(windowCounter(still()), { ...LIMITS, ...change }, leaving);
+    return [over?.whose, over?.type, over?.most];
+  };
+  assert.deepEqual(await met({ replies_person_hour: 0 }), ["mailbox", "hourly", 0]);
+  assert.deepEqual(await met({ replies_person_day: 0 }), ["mailbox", "daily", 0]);
+  assert.deepEqual(await met({ replies_hour: 0 }), ["organization", "hourly", 0]);
+  assert.deepEqual(await met({ replies_day: 0 }), ["organization", "daily", 0]);
+});
+
+test("what is counted in a transaction that is rolled back was not counted, and of two the last place has one", async () => {
+  const alias = await newAlias();
+  const { db, clock } = still();
+  const once = { org_id: alias.org_id, id: alias.id };
+  const rolledBack = db.asOrg(alias.org_id, async (tx) => {
+    assert.equal(await windowCounterIn(tx, { clock })(once, "key_notice_day"), true);
+    throw new Error("no");
+  });
+  await assert.rejects(rolledBack, /no/);
+  assert.equal(await isFree({ db, clock }, once, "key_notice_day"), true);
+  const take = () => db.asOrg(alias.org_id, (tx) => takeFree({ clock }, tx, once, "key_notice_day"));
+  const both = await Promise.allSettled([take(), take()]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+  const failed = both.find(({ status }) => status === "rejected") as PromiseRejectedResult;
+  assert.equal(failed.reason.name, "NotNow", "it is decided once more");
+  assert.equal(await isFree({ db, clock }, once, "key_notice_day"), false);
 });

@@ -1,6 +1,8 @@
 // How much may pass through an alias in a span of time. Windows begin with the clock's spans, so all processes count in the
 // same ones; the counts that many mails raise at once are raised in one statement.
+import type { Tx } from "../../platform/database/db.ts";
 import { coalesce } from "../../platform/fair/coalesce.ts";
+import { NotNow } from "../../platform/not-now.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 import type { MaskedLimits } from "../settings.ts";
@@ -49,23 +51,45 @@ export function windowCounter({ db, clock }: Pick<World, "db" | "clock">): IsWit
     lanes: LANES,
     load: (windows) => countAll(db, windows),
   });
-  return async ({ org_id, id }, kind, most) => {
-    const { span_ms, max } = WINDOWS[kind];
-    const starts_at = new Date(Math.floor(clock.now() / span_ms) * span_ms);
-    const used = await count({ org_id, alias_id: id, kind, starts_at });
-    return (used as number) <= (most ?? max);
+  return async (owner, kind, most) => {
+    const used = await count(windowOf({ clock }, owner, kind));
+    return (used as number) <= (most ?? WINDOWS[kind].max);
   };
 }
 
-/** Was anything counted in the window of that kind by now? Counts nothing. */
-export async function isBegun(
-  { db, clock }: Pick<World, "db" | "clock">,
-  { org_id, id }: Owner,
-  kind: keyof typeof WINDOWS,
-): Promise<boolean> {
+/** A counter whose counts are part of the transaction, for what leaves or is kept with it. */
+export function windowCounterIn(tx: Tx, world: Pick<World, "clock">): IsWithin {
+  return async (owner, kind, most) => {
+    const used = await queries.useWindowIn(tx, windowOf(world, owner, kind));
+    return used <= (most ?? WINDOWS[kind].max);
+  };
+}
+
+type Clock = Pick<World, "clock">;
+type Kind = keyof typeof WINDOWS;
+
+function windowOf({ clock }: Clock, { org_id, id }: Owner, kind: Kind): queries.Window {
   const { span_ms } = WINDOWS[kind];
-  const starts_at = new Date(Math.floor(clock.now() / span_ms) * span_ms);
-  return (await queries.readWindow(db, { org_id, alias_id: id, kind, starts_at })) > 0;
+  return { org_id, alias_id: id, kind, starts_at: new Date(Math.floor(clock.now() / span_ms) * span_ms) };
+}
+
+/** Was anything counted in the window of that kind by now? Counts nothing. */
+export async function isBegun(world: Pick<World, "db" | "clock">, owner: Owner, kind: Kind): Promise<boolean> {
+  return (await queries.readWindow(world.db, windowOf(world, owner, kind))) > 0;
+}
+
+/** May one more come in the window of that kind? Counts nothing. */
+export async function isFree(world: Pick<World, "db" | "clock">, owner: Owner, kind: Kind): Promise<boolean> {
+  return (await queries.readWindow(world.db, windowOf(world, owner, kind))) < WINDOWS[kind].max;
+}
+
+/**
+ * Counts what `isFree` found room for, in the transaction that it belongs to. Where others were faster, all of it is decided once
+ * more.
+ */
+export async function takeFree(world: Clock, tx: Tx, owner: Owner, kind: Kind): Promise<void> {
+  if (await windowCounterIn(tx, world)(owner, kind)) return;
+  throw new NotNow(`the last place of ${kind} was taken meanwhile`);
 }
 
 /** Each one's own place in its window. */
@@ -89,28 +113,46 @@ function nameOf({ alias_id, kind, starts_at }: queries.Window): string {
 
 type Leaving = { org_id: string; alias: Owner /** Who writes. */; destination_id: string | null; isLive: boolean };
 
+/** A limit that is met, as an answer names it. */
+export type Over = { whose: "alias" | "mailbox" | "organization"; type: string; most: number; span_ms: number };
+
 /**
  * Counts one more mail that leaves from the alias by its owner's wish, for the alias, and where it is live for the person with
- * all their aliases and for the organization. False when one of them may send no more for now.
+ * all their aliases and for the organization. The limit of these that is met, so that no more may leave for now; else null.
  */
-export async function takeReply(isWithin: IsWithin, limits: MaskedLimits, leaving: Leaving): Promise<boolean> {
+export async function takeReply(isWithin: IsWithin, limits: MaskedLimits, leaving: Leaving): Promise<Over | null> {
   const { org_id, alias, destination_id, isLive } = leaving;
-  if (!(await isWithin(alias, "reply_hour")) || !(await isWithin(alias, "reply_day"))) return false;
-  if (!isLive) return true;
-  const [person, organization] = [
-    { org_id, id: destination_id },
-    { org_id, id: org_id },
+  const organization = { org_id, id: org_id };
+  const { replies_person_hour, replies_person_day, replies_hour, replies_day } = limits;
+  const wanted: [Over["whose"], Owner, Kind, number?][] = [
+    ["alias", alias, "reply_hour"],
+    ["alias", alias, "reply_day"],
   ];
-  return (
-    (!isNamed(person) || (await isWithin(person, "person_reply_hour", limits.replies_person_hour))) &&
-    (!isNamed(person) || (await isWithin(person, "person_reply_day", limits.replies_person_day))) &&
-    (await isWithin(organization, "org_reply_hour", limits.replies_hour)) &&
-    (await isWithin(organization, "org_reply_day", limits.replies_day))
-  );
+  if (isLive && destination_id !== null) {
+    const person = { org_id, id: destination_id };
+    wanted.push(["mailbox", person, "person_reply_hour", replies_person_hour]);
+    wanted.push(["mailbox", person, "person_reply_day", replies_person_day]);
+  }
+  if (isLive) {
+    wanted.push(["organization", organization, "org_reply_hour", replies_hour]);
+    wanted.push(["organization", organization, "org_reply_day", replies_day]);
+  }
+  for (const [whose, owner, kind, most] of wanted) {
+    if (!(await isWithin(owner, kind, most))) return overOf(whose, kind, most);
+  }
+  return null;
 }
 
-function isNamed(owner: { org_id: string; id: string | null }): owner is Owner {
-  return owner.id !== null;
+/** Counts one more forward of the alias; the limit, where that is too much for now. */
+export async function takeForward(isWithin: IsWithin, alias: Owner): Promise<Over | null> {
+  return (await isWithin(alias, "forward_minute")) ? null : overOf("alias", "forward_minute");
+}
+
+const SPAN_NAMES: Record<number, string> = { 60000: "per_minute", [HOUR_MS]: "hourly", [24 * HOUR_MS]: "daily" };
+
+function overOf(whose: Over["whose"], kind: Kind, given?: number): Over {
+  const { span_ms, max } = WINDOWS[kind];
+  return { whose, type: SPAN_NAMES[span_ms] as string, most: given ?? max, span_ms };
 }
 
 /** Counts one more alias of the organization; the limit that it is over, else null. */

@@ -1,6 +1,7 @@
 // Mail to the mailbox of a pattern that met one of its limits: once a day for each pattern.
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { enqueueRaw, withLane } from "../../sending/sending.ts";
+import { isFree, windowCounterIn } from "../arrive/windows.ts";
 import type { CarryPorts, CarryWorld } from "../carry/carry.ts";
 import { toOwner } from "../settle/notices.ts";
 import { insertTraces } from "../settle/traces.ts";
@@ -9,7 +10,7 @@ import { type FoundPattern, textOf } from "./find-patterns.ts";
 
 export type NoticePorts = CarryPorts & MaskedPorts;
 
-/** Queues the notice. */
+/** Queues the notice, unless there was one today. */
 export async function tellLimit(
   world: CarryWorld,
   ports: NoticePorts,
@@ -17,6 +18,7 @@ export async function tellLimit(
   environment: Environment,
 ): Promise<void> {
   const { org_id, domain, aliases_hour, aliases_day } = pattern;
+  if (!(await isFree(world, pattern, "pattern_notice_day"))) return;
   const { id: domain_id = null } = (await ports.findSender(org_id, domain)) ?? {};
   if (domain_id === null) return;
   const text = textOf(pattern);
@@ -38,11 +40,13 @@ export async function tellLimit(
     },
   );
   const laned = await withLane(ports.findLane, raw);
-  await withPartitions(world, () =>
+  const isQueued = await withPartitions(world, () =>
     world.db.asOrg(org_id, async (tx) => {
+      if (!(await windowCounterIn(tx, world)(pattern, "pattern_notice_day"))) return false;
       await enqueueRaw(tx, [laned]);
       await insertTraces(world, tx, [{ org_id, id: laned.id, kind: "notice" }]);
+      return true;
     }),
   );
-  ports.notify();
+  if (isQueued) ports.notify();
 }

@@ -4,6 +4,7 @@
 
 import { clientNetwork } from "../../mail/smtp-server/client-limits.ts";
 import { uuidText } from "../../mail/token-bytes.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { recordConfig } from "../activity.ts";
@@ -19,7 +20,7 @@ import { addressFinder, contactFinder, contextFinder, type FindContact, type Fin
 import { findDestinationsByDigest } from "../people-queries.ts";
 import * as queries from "../queries.ts";
 import { maskedSettings } from "../settings.ts";
-import type { MaskedRoute, PatternRoute } from "../types.ts";
+import type { Environment, MaskedRoute, PatternRoute } from "../types.ts";
 import { type FindPattern, type FoundPattern, patternFinder, textOf } from "./find-patterns.ts";
 import { type NoticePorts, tellLimit } from "./limit-notice.ts";
 import * as patterns from "./pattern-queries.ts";
@@ -61,13 +62,7 @@ export function aliasMaker(world: CarryWorld, ports: NoticePorts) {
           : null;
       if (answer) return answer;
     }
-    for (const place of incoming.recipients) {
-      if (!isUnmade(place.route)) continue;
-      const made = await make(making, incoming, place.route);
-      if ("code" in made) return made;
-      place.route = made;
-    }
-    return null;
+    return makeAll(making, incoming);
   };
 }
 
@@ -103,8 +98,7 @@ async function checkUnmade(
     (await isOverOfOrganization(making, pattern));
   if (!isOver) return null;
   await isWithin(client, "pattern_refused_hour");
-  if (await isWithin(pattern, "pattern_notice_day"))
-    await tellLimit(world, making.ports, pattern, incoming.environment);
+  await tellLimit(world, making.ports, pattern, incoming.environment);
   return LATER;
 }
 
@@ -119,11 +113,17 @@ async function isMailbox(world: CarryWorld, { org_id, environment }: FoundPatter
 }
 
 function isFull({ world: { db } }: Making, { org_id, destination_id }: FoundPattern, before: number): Promise<boolean> {
-  return db.asOrg(org_id, async (tx) => {
-    const { pattern_aliases } = await maskedSettings(tx, org_id);
-    if ((await patterns.countMade(tx, org_id, destination_id)) + before >= pattern_aliases) return true;
-    return (await queries.countOfOrg(tx, org_id)) >= ALIASES_MAX;
-  });
+  return db.asOrg(org_id, (tx) => isFullIn(tx, { org_id, destination_id }, before));
+}
+
+async function isFullIn(
+  tx: Tx,
+  { org_id, destination_id }: { org_id: string; destination_id: string },
+  before: number,
+): Promise<boolean> {
+  const { pattern_aliases } = await maskedSettings(tx, org_id);
+  if ((await patterns.countMade(tx, org_id, destination_id)) + before >= pattern_aliases) return true;
+  return (await queries.countOfOrg(tx, org_id)) >= ALIASES_MAX;
 }
 
 async function isOverOfOrganization({ world, isWithin }: Making, { org_id, environment }: FoundPattern) {
@@ -159,43 +159,91 @@ async function checkMade(
   return known && !known.is_token ? null : LATER;
 }
 
-/** The route to the alias, which is made unless somebody was faster. */
-async function make(making: Making, incoming: Coming, route: PatternRoute): Promise<MaskedRoute | Refused> {
+/** Makes what is not there and settles the routes: of all addresses, or of none. */
+async function makeAll(making: Making, incoming: Coming): Promise<Refused | null> {
+  const unmade = incoming.recipients.flatMap((place) => (isUnmade(place.route) ? { place, route: place.route } : []));
+  if (unmade.length === 0) return null;
   const { world, find, findAddress } = making;
-  if (incoming.environment !== route.detail.environment) return UNKNOWN;
-  const digest = addressOfRoute(world, route);
-  const known = await findAddress(digest);
-  if (!known && !(await insertMade(world, route, digest))) return UNKNOWN;
-  const found = known ?? (await findAddress(digest));
-  const context = found?.kind === "alias" ? await find(found.org_id, found.alias_id) : undefined;
-  if (!context || context.alias.deleted_at !== null) return UNKNOWN;
-  return routeTo(context.alias, null, route.tag);
+  const refused = await insertAll(
+    world,
+    incoming.environment,
+    unmade.map(({ route }) => route),
+  );
+  if (refused) return refused;
+  for (const { place, route } of unmade) {
+    const found = await findAddress(addressOfRoute(world, route));
+    const context = found?.kind === "alias" ? await find(found.org_id, found.alias_id) : undefined;
+    if (!context) return UNKNOWN;
+    place.route = routeTo(context.alias, null, route.tag);
+  }
+  return null;
 }
 
-/** False when the pattern is gone. The alias is nobody's second one: an address that was taken meanwhile stays as it is. */
-function insertMade(world: CarryWorld, { org_id, domain_id, detail }: PatternRoute, digest: Buffer): Promise<boolean> {
-  return withPartitions(world, () =>
-    world.db.asOrg(org_id, async (tx) => {
-      const [pattern] = await patterns.holdPattern(tx, org_id, detail.pattern_id);
-      if (!pattern) return false;
-      const id = world.random.uuid();
-      const taken = { digest, kind: "alias" as const, alias_id: id, contact_id: null };
-      if (!(await queries.takeAddress(tx, org_id, taken))) return true;
-      const { description: masked_description, ...settings } = ALIAS_DEFAULTS;
-      await queries.insertAlias(tx, org_id, {
-        ...settings,
-        masked_description,
-        id,
-        environment: pattern.environment,
-        domain_id,
-        domain: pattern.domain,
-        local_part: detail.local,
-        pattern: textOf(pattern),
-        created_at: new Date(world.clock.now()),
-      });
-      await queries.setAliasDestinations(tx, org_id, id, [pattern.destination_id]);
-      await recordConfig(world, tx, { org_id, alias_id: id, reason: "created by a pattern" });
-      return true;
-    }),
-  );
+/** In one transaction, also where they are of several organizations, which are taken in one order by all who do so. */
+async function insertAll(
+  world: CarryWorld,
+  environment: Environment,
+  routes: readonly PatternRoute[],
+): Promise<Refused | null> {
+  if (routes.some(({ detail }) => detail.environment !== environment)) return UNKNOWN;
+  const orgIds = [...new Set(routes.map(({ org_id }) => org_id))].sort();
+  const insert = async (tx: Tx): Promise<null> => {
+    for (const orgId of orgIds) await queries.lockAliasesOf(tx, orgId);
+    for (const route of routes) {
+      const refused = await insertMade(world, tx, route);
+      if (refused) throw new NotMade(refused);
+    }
+    return null;
+  };
+  const [first = ""] = orgIds;
+  const run = () => (orgIds.length === 1 ? world.db.asOrg(first, insert) : world.db.transaction(insert));
+  return withPartitions(world, run).catch((error: unknown) => {
+    if (error instanceof NotMade) return error.refused;
+    throw error;
+  });
+}
+
+/** Takes back what the message made already. */
+class NotMade extends Error {
+  readonly refused: Refused;
+
+  constructor(refused: Refused) {
+    super("an alias cannot be made");
+    this.refused = refused;
+  }
+}
+
+/** Makes one, unless somebody was faster; the answer, where the pattern or the alias is gone, or there are too many by now. */
+async function insertMade(world: CarryWorld, tx: Tx, route: PatternRoute): Promise<Refused | null> {
+  const { org_id, domain_id, detail } = route;
+  const digest = addressOfRoute(world, route);
+  const [known] = await queries.findAddresses(tx, [digest]);
+  if (known) return isThere(tx, known);
+  const [pattern] = await patterns.holdPattern(tx, org_id, detail.pattern_id);
+  if (!pattern) return UNKNOWN;
+  if (await isFullIn(tx, pattern, 0)) return LATER;
+  const id = world.random.uuid();
+  // Anybody else may have taken it since, also as a reply address of another organization.
+  const taken = { digest, kind: "alias" as const, alias_id: id, contact_id: null };
+  if (!(await queries.takeAddress(tx, org_id, taken))) return LATER;
+  const { description: masked_description, ...settings } = ALIAS_DEFAULTS;
+  await queries.insertAlias(tx, org_id, {
+    ...settings,
+    masked_description,
+    id,
+    environment: pattern.environment,
+    domain_id,
+    domain: pattern.domain,
+    local_part: detail.local,
+    pattern: textOf(pattern),
+    created_at: new Date(world.clock.now()),
+  });
+  await queries.setAliasDestinations(tx, org_id, id, [pattern.destination_id]);
+  await recordConfig(world, tx, { org_id, alias_id: id, reason: "created by a pattern" });
+  return null;
+}
+
+async function isThere(tx: Tx, { kind, org_id, alias_id }: queries.FoundAddress): Promise<Refused | null> {
+  const [alias] = kind === "alias" ? await queries.findAlias(tx, org_id, alias_id) : [];
+  return alias && alias.deleted_at === null ? null : UNKNOWN;
 }
