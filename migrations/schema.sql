@@ -1191,6 +1191,7 @@ create table masked_trace (
   created_at timestamp with time zone not null,
   due_at timestamp with time zone,
   bounced_at timestamp with time zone,
+  cleared uuid[],
   constraint masked_trace_pkey PRIMARY KEY (org_id, id),
   constraint masked_trace_kind_check CHECK ((kind = ANY (ARRAY['received'::text, 'forward'::text, 'reply'::text, 'notice'::text])))
 ) partition by range (id);

@@ -11,4 +11,8 @@ export const OFF = page(
   "Switched off",
   "<p>Nothing is sent from your masked address at the moment, because you switched that off.</p>",
 );
+export const SHOWS_NEW = page(
+  "Not sent",
+  "<p>It would show a mailbox that your masked address has had only since this mail was written.</p>",
+);
 export const OVER = page("This link does not work", "<p>It is too old, or what it was for was removed.</p>");

@@ -6,7 +6,11 @@ import { generateKey } from "openpgp";
 import PostalMime from "postal-mime";
 import { sealPgpKey } from "../../src/masked/addresses/pgp-keys.ts";
 import { forgetFailed } from "../../src/masked/held/failed.ts";
+import { takeBounce } from "../../src/masked/settle/bounces.ts";
+import type { TraceRow } from "../../src/masked/settle/trace-queries.ts";
+import { settlingPorts } from "../../src/ports.ts";
 import { C, D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+import { until } from "../support/until.ts";
 
 let s: MaskedStage;
 before(async () => {
@@ -157,6 +161,64 @@ test("a forward that failed before its mailbox had a key is sent again encrypted
   assert.equal((await s.api.ask("DELETE", key)).status, 200);
 });
 
+test("a mailbox that the alias got before its mail failed, and after that was searched, is not shown", async () => {
+  const a = await s.alias();
+  const r = await contactOf(a.id);
+  s.sink.onRcpt((address) => (address === C ? POLICY : null));
+  const text = "I also read ben.second@home.example";
+  assert.equal((await s.send({ from: D, to: r, content: content(D, r, text) })).code, 250);
+  const ended = () =>
+    s.api.world.db.query("select 1 from message where origin = 'masked' and status in ('bounced', 'failed')");
+  await until("its server refused it", async () => (await ended()).length > 0);
+  await s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, { forward_to: [D, "ben.second@home.example"] });
+  await s.settle();
+  s.sink.onRcpt(() => null);
+  s.sink.messages.length = 0;
+  const [one] = await listed(`?alias_id=${a.id}`);
+  const refused = await s.api.ask("POST", `/v1/masked/failed/${one.id}/send`);
+  assert.equal(refused.status, 409, JSON.stringify(refused.body));
+  assert.match(refused.body.error, /only since it was written/);
+  await s.settle();
+  assert.deepEqual(s.sink.messages, []);
+});
+
+test("of a deleted alias nothing is downloaded, deleted or sent; it is there again with its alias", async () => {
+  const a = await s.alias();
+  const path = pathIn(await failedReply(await contactOf(a.id), "to be forgotten"));
+  const [one] = await listed(`?alias_id=${a.id}`);
+  assert.equal((await s.api.ask("DELETE", `/v1/masked/aliases/${a.id}`)).status, 200);
+  for (const [method, end] of [
+    ["GET", "/raw"],
+    ["POST", "/send"],
+    ["DELETE", ""],
+  ] as const)
+    assert.equal((await s.api.ask(method, `/v1/masked/failed/${one.id}${end}`)).status, 404, end);
+  assert.equal((await s.api.ask("GET", path, undefined, { key: null })).status, 404);
+  assert.equal((await s.api.ask("POST", path, "act=download", FORM)).status, 404);
+  await s.api.world.db.execute("update masked_alias set deleted_at = null where id = $1", [a.id]);
+  assert.equal((await s.api.ask("GET", `/v1/masked/failed/${one.id}/raw`)).status, 200);
+});
+
+test("the limit that a mail which is sent again meets is named, and nothing is counted for it", async () => {
+  const a = await s.alias();
+  await failedReply(await contactOf(a.id), "the last one");
+  const [one] = await listed();
+  await s.api.world.db.execute(
+    `insert into masked_window (org_id, alias_id, kind, starts_at, used)
+     select org_id, id, 'reply_day', date_trunc('day', now(), 'UTC') + n * interval '1 day', 100
+       from masked_alias, generate_series(0, 1) n where id = $1
+         on conflict (org_id, alias_id, kind, starts_at) do update set used = 100`,
+    [a.id],
+  );
+  const used = () =>
+    s.api.world.db.query("select kind, starts_at, used from masked_window where alias_id = $1 order by 1, 2", [a.id]);
+  const before = await used();
+  const { status, body } = await s.api.ask("POST", `/v1/masked/failed/${one.id}/send`);
+  assert.deepEqual([status, body.limit_type, body.limit], [429, "daily", 100]);
+  assert.deepEqual(await used(), before);
+  assert.equal((await listed()).length, 1, "and it is still kept");
+});
+
 test("a forward that is over the limit of its alias may be sent again within the minute", async () => {
   const a = await s.alias();
   await failedForward(a.full, "too many");
@@ -248,4 +310,45 @@ test("of one alias ten are kept at a time, and what fails beyond them is reporte
   assert.match(text, /could not be delivered/);
   assert.equal(pathIn(text), "");
   assert.equal((await listed()).length, 10);
+});
+
+test("of two that fail at a time one takes the last place, and a failure that is not recorded counts nothing", async () => {
+  const a = await s.alias();
+  const r = await contactOf(a.id);
+  for (let n = 0; n < 9; n += 1) await failedReply(r, `number ${n}`);
+  const { db } = s.api.world;
+  s.sink.onRcpt((address) => (address === C ? POLICY : null));
+  for (const n of [10, 11]) {
+    assert.equal((await s.send({ from: D, to: r, content: content(D, r, "x".repeat(n)) })).code, 250);
+  }
+  const ended = async () => {
+    const traces = await db.query<TraceRow>(
+      `select t.* from masked_trace t join message m on m.org_id = t.org_id and m.id = t.id
+        where t.kind = 'reply' and t.due_at is not null and m.status in ('bounced', 'failed')`,
+    );
+    return traces.length === 2 ? traces : null;
+  };
+  const [one, two] = await until("both were refused", ended);
+  assert.ok(one && two);
+  const ports = settlingPorts(s.api.world, s.api.engine);
+  const fault = { hard: true, code: "5.7.1", class: "policy" };
+  const used = () =>
+    db.query("select used from masked_window where alias_id = $1 and kind = 'failed_kept_day'", [a.id]);
+  const before = await used();
+  const asOrg: typeof db.asOrg = (orgId, work) =>
+    db.asOrg(orgId, async (tx) => {
+      await work(tx);
+      throw new Error("the connection was lost");
+    });
+  await assert.rejects(takeBounce({ ...s.api.world, db: { ...db, asOrg } }, ports, one, fault), /was lost/);
+  assert.deepEqual(await used(), before);
+  await Promise.all([one, two].map((trace) => takeBounce(s.api.world, ports, trace, fault)));
+  assert.equal((await listed()).length, 10);
+  const notices = await s.arrived(D, 2);
+  assert.deepEqual(
+    notices.map(({ bytes }) => /masked\/failed/.test(String(bytes))).sort(),
+    [false, true],
+    "both are reported, one with a link",
+  );
+  s.sink.onRcpt(() => null);
 });

@@ -109,6 +109,41 @@ test("nothing leaves by the link once replies are off, or the contact is gone", 
   );
 });
 
+test("a mailbox that the alias has since is not shown by the link, nor does who lost the alias send from it", async () => {
+  const ben = "ben.second@home.example";
+  const a = await s.alias();
+  const path = pathIn((await heldReply(await contactOf(a.id), `${D} ${ben}`)).text, "held");
+  const put = (forward_to: string[]) => s.api.ask("PUT", `/v1/masked/aliases/${a.id}`, { forward_to });
+  const press = () => s.api.ask("POST", path, "", FORM);
+  await put([D, ben]);
+  const shown = await press();
+  assert.deepEqual([shown.status, /only since this mail was written/.test(String(shown.body))], [403, true]);
+  await put([ben]);
+  assert.equal((await press()).status, 403);
+  await s.settle();
+  assert.equal(s.sink.messages.filter(({ to }) => to[0] === C).length, 0);
+  await put([D]);
+  assert.equal((await press()).status, 200);
+  await s.arrived(C);
+});
+
+test("of a large reply that two clicks send once nothing is left in the store", async () => {
+  const a = await s.alias();
+  const owners = async () => {
+    const [row] = await s.api.world.db.query<{ total: number }>(
+      "select count(*)::int as total from blob_reference where owner_id <> '00000000-0000-0000-0000-000000000000'",
+    );
+    return row?.total;
+  };
+  const before = await owners();
+  const path = pathIn((await heldReply(await contactOf(a.id), D, "y".repeat(400_000))).text, "held");
+  const both = await Promise.all([s.api.ask("POST", path, "", FORM), s.api.ask("POST", path, "", FORM)]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [200, 404]);
+  await s.arrived(C);
+  await s.settle();
+  assert.equal(await owners(), before);
+});
+
 test("by the other link the owner changes what replies may show, and the next one arrives", async () => {
   const a = await s.alias();
   const r = await contactOf(a.id);

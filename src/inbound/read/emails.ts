@@ -203,12 +203,15 @@ export async function releaseEmail(world: World, inbound: Inbound, account: Acco
 
 type Received = { org_id: string; id: string };
 
-/** Mail in quarantine as links of other features let it out: once, by whichever process has the mail next. */
+/**
+ * Mail in quarantine as links of other features let it out: by whichever process has the mail next, and once, unless it comes back
+ * there, because what is in its way still is.
+ */
 export function quarantineOf(world: World) {
   const isWaiting = ({ org_id, id }: Received): Promise<boolean> =>
     world.db.asOrg(org_id, async (tx) => {
       const [row] = await list.findEmail(tx, org_id, id);
-      return row?.status === "quarantined" && row.released_at === null;
+      return row?.status === "quarantined";
     });
   const release = async (mail: Received): Promise<boolean> => {
     if (!(await isWaiting(mail))) return false;

@@ -33,7 +33,10 @@ const TRACE = {
   destination_id: "uuid",
   contact_id: "uuid",
   owner_id: "uuid",
+  cleared: "text",
 } as const;
+/** Arrays of arrays are all of one length: the ids are handed over as PostgreSQL writes them. */
+const TRACE_VALUES = names(TRACE).replace("cleared", "cleared::uuid[]");
 const KNOWN_ID = {
   org_id: "uuid",
   alias_id: "uuid",
@@ -85,7 +88,7 @@ function rowsOf(columns: Columns): string {
 }
 
 const CONCLUDE = `with t as (
-    insert into masked_trace (${names(TRACE)}) select u.* from ${rowsOf(TRACE)} on conflict (org_id, id) do nothing),
+    insert into masked_trace (${names(TRACE)}) select ${TRACE_VALUES} from ${rowsOf(TRACE)} on conflict (org_id, id) do nothing),
   i as (
     insert into masked_message_id (${names(KNOWN_ID)}) select u.* from ${rowsOf(KNOWN_ID)}
         on conflict (org_id, alias_id, digest) do nothing),
@@ -107,7 +110,14 @@ const CONCLUDE = `with t as (
 /** Run the transaction in `withPartitions`. Indexes: the primary keys; the rows are in one order for all writers. */
 export async function concludeMails(tx: Tx, mails: readonly ConcludedMail[]): Promise<void> {
   const parts: readonly Record<string, unknown>[][] = [
-    mails.flatMap(({ org_id, alias_id, traces }) => traces.map((trace) => ({ ...trace, org_id, alias_id }))),
+    mails.flatMap(({ org_id, alias_id, traces }) =>
+      traces.map(({ cleared, ...trace }) => ({
+        ...trace,
+        org_id,
+        alias_id,
+        cleared: cleared && `{${cleared.join(",")}}`,
+      })),
+    ),
     mails.flatMap(({ org_id, alias_id, at, ids }) => ids.map((id) => ({ ...id, org_id, alias_id, created_at: at }))),
     mails.flatMap(({ org_id, at, sent }) => sent.map((one) => ({ ...one, org_id, created_at: at }))),
     sums(mails.flatMap(({ org_id, at, contact }) => (contact ? [{ org_id, at, ...contact }] : []))),

@@ -13,8 +13,8 @@ import { readParts } from "../arrive/parts.ts";
 import { isToMark, policyFor } from "../arrive/policy.ts";
 import { canonicalAddress, verdictsOf } from "../arrive/sender-proof.ts";
 import { type Stop, stopOfSubject } from "../arrive/stop-subject.ts";
-import { windowCounter } from "../arrive/windows.ts";
-import { releaseLink } from "../held/release.ts";
+import { isFree, takeFree, windowCounter } from "../arrive/windows.ts";
+import { keyLink, releaseLink } from "../held/release.ts";
 import { type AliasContext, addressFinder, contactFinder, contextFinder, type FindContact } from "../lookups.ts";
 import { findWarnedAt, setWarnedAt } from "../people-queries.ts";
 import { mailtoToLeave } from "../rewrite/forward.ts";
@@ -52,7 +52,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
   judging: Judging<M, R, F>,
 ) {
   const finders = findersOf(world);
-  const { find, findAddress, findContact, findSiblings, isWithin } = finders;
+  const { find, findAddress, findContact, findSiblings } = finders;
   return async (mail: M) => {
     const context = await carry.loadContext(find, mail);
     if (!context) return carry.gone(world, mail);
@@ -71,10 +71,10 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
       const counts = { received, blocked: type === "forward" ? 0 : received };
       return carry.conclude(world, { alias, mail }, { status: "dropped", reason, entries: [entry], counts });
     };
-    const hold = async (reason: string, because = reason, leaving: carry.Leaving[] = []) => {
+    const hold = async (reason: string, because = reason, { leaving, also }: Informed = NOBODY) => {
       const entry = { ...about, type: "quarantine" as const, outcome: "held" as const, reason };
       const held = { status: "quarantined" as const, reason: because, found: await judging.describe(mail, report) };
-      const end = { ...held, entries: [entry], counts: { received, blocked: received }, leaving };
+      const end = { ...held, entries: [entry], counts: { received, blocked: received }, leaving, also };
       return carry.conclude(world, { alias, mail }, end);
     };
     if (!alias.active && alias.disabled_reason !== DESTINATION_BOUNCING) {
@@ -96,8 +96,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     if (asked !== null && !mail.released && (await isKept(world, alias))) {
       const contact = await findContact(alias, contactDigest(world, alias.id, from));
       if (contact?.blocked) return stop("contact_blocked", "block");
-      const informed = (await isWithin(alias, "quarantine_notice_day")) ? destinations : [];
-      return hold("dmarc", "dmarc", await tellKept(world, ports, { alias, mail, from }, informed));
+      return hold("dmarc", "dmarc", await tellKept(world, ports, { alias, mail, from }, destinations));
     }
     const outsiders = await outside(world, findAddress, destinations);
     const ready = outsiders.filter(({ email }) => own === null || email.toLowerCase() !== from);
@@ -139,23 +138,30 @@ async function isKept({ db }: Pick<carry.CarryWorld, "db">, { org_id }: AliasRow
   return (await maskedSettings(db, org_id)).forged_mail === "quarantine";
 }
 
-/** Tells the mailboxes that a mail waits for their word. */
+/** Notices, and what counts them in the transaction that queues them: one that is rolled back comes with the next try. */
+type Informed = { leaving: carry.Leaving[]; also?: ((tx: Tx) => Promise<unknown>) | undefined };
+
+const NOBODY: Informed = { leaving: [] };
+
+/** Tells the mailboxes that a mail waits for their word, a few times a day. */
 async function tellKept(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
   { alias, mail, from }: { alias: AliasRow; mail: carry.ArrivedMail; from: string },
   destinations: readonly Destination[],
-): Promise<carry.Leaving[]> {
+): Promise<Informed> {
+  if (!(await isFree(world, alias, "quarantine_notice_day"))) return NOBODY;
   const ready = destinations.filter(({ status }) => status === "verified");
   const shown = shownName({ name: null, email: from });
   const { environment } = mail;
   const about = { environment, about_id: null, shown, link: releaseLink(world, mail) };
-  return Promise.all(
+  const leaving = await Promise.all(
     ready.map(async ({ email: to }) => ({
       raw: await tellQuarantined(world, ports, alias, { to, ...about }),
       trace: { kind: "notice" as const },
     })),
   );
+  return { leaving, also: (tx) => takeFree(world, tx, alias, "quarantine_notice_day") };
 }
 
 type About = { spf: string; dkim: string; dmarc: string; size: number; spam_score: number | null };
@@ -176,7 +182,7 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
   const ids = writableIds(world, alias, mail, parsed);
   const threads = await threadsOf(world, alias, ids);
   const written = await writeAll(world, going, { threads, own_ids: ids });
-  if (written === null) return { held: "too_complex", notices: [] };
+  if (written === null) return { held: "too_complex", notices: NOBODY };
   const { built, sent, why } = written;
   const unsealed = ready.filter((_, at) => built[at]?.mime === null);
   const informed = await tellUnsealed(world, ports, going, unsealed);
@@ -188,7 +194,7 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
     leaving.push({ raw, trace: { kind: "forward", destination_id: destination.id, contact_id } });
   }
   const gone = leaving.map(({ raw, trace }) => ({ id: raw.id, destination_id: trace.destination_id ?? null }));
-  leaving.push(...informed);
+  leaving.push(...informed.leaving);
   const warnings = (await isToWarn(world, alias.org_id, contact_id, why)) ? ready : [];
   for (const [at, { email: to }] of warnings.entries()) {
     const shown = people.from.name ?? people.from.email;
@@ -223,10 +229,10 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
         : sameIds(world, alias.id, [...ids.references, ...ids.in_reply_to, ids.message_id]),
       sent,
       contact: { id: contact_id, received: 1, sent: 0 },
-      also:
-        warnings.length === 0
-          ? undefined
-          : (tx) => setWarnedAt(tx, alias.org_id, contact_id, new Date(world.clock.now())),
+      also: async (tx) => {
+        await informed.also?.(tx);
+        if (warnings.length > 0) await setWarnedAt(tx, alias.org_id, contact_id, new Date(world.clock.now()));
+      },
     },
   );
 }
@@ -235,18 +241,24 @@ async function forwardAll(world: carry.CarryWorld, ports: carry.CarryPorts, goin
 async function tellUnsealed(
   world: carry.CarryWorld,
   ports: carry.CarryPorts,
-  { alias, building: { mail, people }, ready, finders: { isWithin } }: Going,
+  { alias, building: { mail, people }, ready }: Going,
   unsealed: readonly Destination[],
-): Promise<carry.Leaving[]> {
-  const link = unsealed.length === ready.length ? releaseLink(world, mail) : null;
+): Promise<Informed> {
+  const link = unsealed.length === ready.length ? keyLink(world, mail) : null;
   const about = { environment: mail.environment, about_id: null, shown: people.from.name ?? people.from.email, link };
   const leaving: carry.Leaving[] = [];
+  const counted: { org_id: string; id: string }[] = [];
   for (const { id, email: to } of unsealed) {
-    if (!(await isWithin({ org_id: alias.org_id, id }, "key_notice_day"))) continue;
+    const owner = { org_id: alias.org_id, id };
+    if (!(await isFree(world, owner, "key_notice_day"))) continue;
     const raw = await tellKeyUnusable(world, ports, alias, { to, ...about });
     leaving.push({ raw, trace: { kind: "notice" } });
+    counted.push(owner);
   }
-  return leaving;
+  const also = async (tx: Tx) => {
+    for (const owner of counted) await takeFree(world, tx, owner, "key_notice_day");
+  };
+  return counted.length === 0 ? NOBODY : { leaving, also };
 }
 
 const WARN_EVERY_MS = 30 * 86_400_000;

@@ -159,7 +159,8 @@ async function carryReply(world: carry.CarryWorld, ports: carry.CarryPorts, repl
     detail: unopened.length === 0 ? null : leftUnopened(unopened),
     message_id: `<${outer}>`,
   };
-  const leaving: carry.Leaving[] = [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id } }];
+  const cleared = context.destinations.map(({ id: one }) => one);
+  const leaving: carry.Leaving[] = [{ raw, trace: { kind: "reply", contact_id: about.contact_id, owner_id, cleared } }];
   const order = { to: reply.author, environment: mail.environment, about_id: parsed.message_id, unopened, changes };
   const report = await tellSent(world, ports, alias, order);
   if (report !== null) leaving.push({ raw: report, trace: { kind: "notice" } });
@@ -206,6 +207,7 @@ async function holdBack(world: carry.CarryWorld, ports: carry.CarryPorts, reply:
       : await keepHeld(world, ports, {
           ...{ alias, environment: mail.environment, bytes, message_id: outer },
           ...{ contact_id: about.contact_id as string, owner_id: owner.id },
+          cleared: destinations.map(({ id }) => id),
         });
   const links = { send: kept?.send ?? null, setting: others.length > 0 ? null : (kept?.setting ?? null) };
   const refusal: Refusal = { kind: "leak", leaks, words: words.map(maskedWord), links };

@@ -5,8 +5,11 @@ import type { World } from "../../platform/world.ts";
 import { addressDigest, REPLY_LOCAL, untagged } from "../addresses/addresses.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import { type AliasContext, type addressFinder, aliasDomainFinder, type FindContext } from "../lookups.ts";
-import { findAddressesOfPerson } from "../queries.ts";
-import { gluedAmong, readingsOf } from "../rewrite/named-addresses.ts";
+import { type FoundAddress, findAddresses, findAddressesOfPerson } from "../queries.ts";
+import { endsOf, gluedAmong, readingsOf } from "../rewrite/named-addresses.ts";
+
+/** So many ends of addresses are looked up one by one: of some eighty addresses. For more all aliases of the person are read. */
+const ENDS_MAX = 5_000;
 
 /** The aliases among these addresses that share a mailbox with the alias, but not the alias itself; deleted ones, too. */
 export type FindSiblings = (context: AliasContext, named: readonly string[]) => Promise<string[]>;
@@ -17,43 +20,53 @@ export function siblingFinder(
   findAddress: ReturnType<typeof addressFinder>,
   find: FindContext,
 ): FindSiblings {
-  const findGlued = gluedFinder(world);
+  const among = sharing(find);
+  const findGlued = gluedFinder(world, among);
   return async (context, named) => {
-    const { alias, destinations } = context;
-    const own = addressOf(alias);
+    const own = addressOf(context.alias);
     const read = named.map((one) => readingsOf(one).map((reading) => reading.toLowerCase()));
     const wanted = new Set(read.flat().map(untagged));
     wanted.delete(own);
     const found = await Promise.all([...wanted].map((one) => findAddress(addressDigest(world, one))));
-    const ids = found.flatMap((one) =>
-      one?.kind === "alias" && one.org_id === alias.org_id && one.alias_id !== alias.id ? one.alias_id : [],
-    );
-    const others = await Promise.all([...new Set(ids)].map((id) => find(alias.org_id, id)));
-    const mailboxes = new Set(destinations.map(({ id }) => id));
-    const exact = others.flatMap((other) =>
-      other?.destinations.some(({ id }) => mailboxes.has(id)) ? addressOf(other.alias) : [],
-    );
+    const exact = await among(context, found);
     const glued = await findGlued(context, new Set(read.flatMap(([whole = ""]) => [whole, untagged(whole)])));
     // Whoever reads the alias reads what its address ends with.
     return [...new Set([...exact, ...glued])].filter((email) => !own.endsWith(email));
   };
 }
 
-/** A finder of those behind other letters: all of the person are compared, if mail names an address at a domain that has any. */
-function gluedFinder(world: Pick<World, "db">) {
+/** Which of these addresses are the person's other aliases. */
+function sharing(find: FindContext) {
+  return async ({ alias, destinations }: AliasContext, found: readonly (FoundAddress | undefined)[]) => {
+    const ids = found.flatMap((one) =>
+      one?.kind === "alias" && one.org_id === alias.org_id && one.alias_id !== alias.id ? one.alias_id : [],
+    );
+    const others = await Promise.all([...new Set(ids)].map((id) => find(alias.org_id, id)));
+    const mailboxes = new Set(destinations.map(({ id }) => id));
+    return others.flatMap((other) =>
+      other?.destinations.some(({ id }) => mailboxes.has(id)) ? addressOf(other.alias) : [],
+    );
+  };
+}
+
+/** A finder of those behind other letters, if mail names an address at a domain that has any: its ends are looked up. */
+function gluedFinder(world: Pick<World, "db" | "seal">, among: ReturnType<typeof sharing>) {
   const isAliasDomain = aliasDomainFinder(world);
-  return async ({ alias, destinations }: AliasContext, named: ReadonlySet<string>): Promise<string[]> => {
+  return async (context: AliasContext, named: ReadonlySet<string>): Promise<string[]> => {
+    const { alias, destinations } = context;
     const isOurs = (one: string) => one === addressOf(alias) || REPLY_LOCAL.test(one.slice(0, one.lastIndexOf("@")));
     const others = [...named].filter((one) => !isOurs(untagged(one)));
     const byDomain = Map.groupBy(others, (one) => one.slice(one.lastIndexOf("@") + 1));
     const asked = await Promise.all([...byDomain.keys()].map((domain) => isAliasDomain(alias.org_id, domain)));
     const domains = [...byDomain.keys()].filter((_, at) => asked[at]);
     if (domains.length === 0) return [];
+    const close = domains.flatMap((domain) => byDomain.get(domain) ?? []);
+    const ends = endsOf(close, ENDS_MAX);
+    if (ends !== null) {
+      const digests = [...ends].map((one) => addressDigest(world, one));
+      return gluedAmong(close, new Set(await among(context, await findAddresses(world.db, digests))));
+    }
     const person = { destinations: destinations.map(({ id }) => id), domains };
-    const emails = new Set(await findAddressesOfPerson(world.db, alias.org_id, person));
-    return gluedAmong(
-      domains.flatMap((domain) => byDomain.get(domain) ?? []),
-      emails,
-    );
+    return gluedAmong(close, new Set(await findAddressesOfPerson(world.db, alias.org_id, person)));
   };
 }

@@ -7,7 +7,7 @@ import { domainOf, parseAddress } from "../../mail/address.ts";
 import { buildMessage } from "../../mail/mime/write/build-message.ts";
 import type { World } from "../../platform/world.ts";
 import { addressOf } from "../arrive/correspondents.ts";
-import { takeReply, windowCounter } from "../arrive/windows.ts";
+import { takeReply } from "../arrive/windows.ts";
 import { findAlias } from "../queries.ts";
 import { maskedSettings } from "../settings.ts";
 import type { BouncePorts } from "../settle/ports.ts";
@@ -98,11 +98,13 @@ export async function leaveList(
   if (!alias.active || !alias.reply_enabled) return "off";
   const limits = await maskedSettings(world.db, alias.org_id);
   const leaving = { org_id: alias.org_id, alias, destination_id: null, isLive: alias.environment === "live" };
-  if (!(await takeReply(windowCounter(world), limits, leaving))) return "later";
   const raw = await compose(world, ports, alias, target);
   const about = { alias_id: alias.id, contact_id: leave.contact_id, owner_id: null, reason: "unsubscribe" };
-  await leaveAlias(world, ports, { raw, pressed: { ...about, kind: "reply" } });
-  return "sent";
+  const ended = await leaveAlias(world, ports, {
+    ...{ raw, pressed: { ...about, kind: "reply" } },
+    limits: (isWithin) => takeReply(isWithin, limits, leaving),
+  });
+  return ended === "sent" ? "sent" : "later";
 }
 
 async function compose(world: carry.CarryWorld, ports: BouncePorts, alias: AliasRow, target: Target) {

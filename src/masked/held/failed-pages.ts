@@ -6,7 +6,7 @@ import type { Api } from "../../http/http.ts";
 import { page, sendPage } from "../../http/public-page.ts";
 import { createParsePool } from "../../parsing/parse-pool.ts";
 import type { CarryWorld } from "../carry/carry.ts";
-import { OFF, OVER, ofToken } from "../open-pages.ts";
+import { OFF, OVER, ofToken, SHOWS_NEW } from "../open-pages.ts";
 import type { BouncePorts } from "../settle/ports.ts";
 import { type AgainPorts, findKept, openFailed, readFailed, type SentAgain, sendAgain } from "./failed.ts";
 
@@ -21,7 +21,7 @@ export function mountFailedPages(api: Api, world: CarryWorld, ports: BouncePorts
     const named = readFailed(world, request.params.token);
     if (!named) return sendPage(reply, 404, OVER);
     const act = new URLSearchParams(String(request.body ?? "")).get("act");
-    if (act === "send") return sendPage(reply, ...ANSWERS[await sendAgain(world, again, named)]);
+    if (act === "send") return sendPage(reply, ...ANSWERS[(await sendAgain(world, again, named)).done]);
     if (act !== "download") return sendPage(reply, 400, NOT_CHOSEN);
     const kept = await findKept(world, named);
     const bytes = kept && (await openFailed(world, kept.row));
@@ -50,7 +50,7 @@ const ASK = page(
   '<p>It is kept for seven days after it failed. Sending it again works once.</p><form method="post"><p><button type="submit" name="act" value="send">Send it again</button></p><p><button type="submit" name="act" value="download">Download it</button></p></form>',
 );
 const NOT_CHOSEN = page("Nothing was done", "<p>Choose one of the two.</p>");
-const ANSWERS: Record<SentAgain, [number, string]> = {
+const ANSWERS: Record<SentAgain["done"], [number, string]> = {
   sent: [200, page("Sent", "<p>The mail is on its way again.</p>")],
   gone: [404, OVER],
   off: [403, OFF],
@@ -62,11 +62,5 @@ const ANSWERS: Record<SentAgain, [number, string]> = {
       "<p>It could not be encrypted for the key of your mailbox, and nothing is sent unencrypted. You can still download it.</p>",
     ),
   ],
-  held: [
-    403,
-    page(
-      "Not sent",
-      "<p>It would show a mailbox that your masked address has had only since this mail was written.</p>",
-    ),
-  ],
+  held: [403, SHOWS_NEW],
 };

@@ -3,13 +3,13 @@ import type { Query, Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
 import { countUpToMax, type Total } from "../../platform/database/totals.ts";
 import type { Environment } from "../types.ts";
-import type { HeldRow } from "./held-queries.ts";
+import { ALIAS_IS_THERE, type HeldRow } from "./held-queries.ts";
 
 export const FAILED_KINDS = ["forward", "reply"] as const;
 export type FailedKind = (typeof FAILED_KINDS)[number];
 
 /** `owner_id`: the mailbox that wrote the reply, or that the forward was for. */
-export type FailedRow = HeldRow & { kind: FailedKind; reason: string; size: number; cleared: string[] };
+export type FailedRow = HeldRow & { kind: FailedKind; reason: string; size: number };
 
 const COLUMNS =
   "org_id, id, alias_id, contact_id, owner_id, environment, message_id, created_at, kind, reason, size, cleared";
@@ -37,11 +37,11 @@ export function insertFailed(tx: Tx, orgId: string, row: FailedRow) {
   );
 }
 
-/** One that is not over; null for none. */
+/** One that is not over, of an alias that is not deleted; null for none. */
 export async function findFailed(tx: Query, orgId: string, id: string, since: Date): Promise<FailedRow | null> {
   const [row] = await tx.query<FailedRow>(
-    `select ${COLUMNS}, sealed, blob_key from masked_held
-      where org_id = $1 and id = $2 and kind <> 'leak' and created_at > $3`,
+    `select ${COLUMNS}, sealed, blob_key from masked_held h
+      where org_id = $1 and id = $2 and kind <> 'leak' and created_at > $3 and ${ALIAS_IS_THERE}`,
     [orgId, id, since],
   );
   return row ?? null;
@@ -70,8 +70,7 @@ export type ListedFailed = Omit<FailedRow, "sealed" | "blob_key" | "cleared"> & 
 };
 
 const FILTER = `h.org_id = $1 and h.kind <> 'leak' and h.environment = $2 and h.created_at > $3
-  and ($4::uuid is null or h.alias_id = $4) and ($5::text is null or h.kind = $5)
-  and exists (select 1 from masked_alias l where l.org_id = h.org_id and l.id = h.alias_id and l.deleted_at is null)`;
+  and ($4::uuid is null or h.alias_id = $4) and ($5::text is null or h.kind = $5) and ${ALIAS_IS_THERE}`;
 
 function filterValues(orgId: string, { environment, since, alias_id, kind }: FailedFilter): unknown[] {
   return [orgId, environment, since, alias_id ?? null, kind ?? null];

@@ -23,14 +23,9 @@ import type { CarryWorld } from "../carry/carry.ts";
 import type { BouncePorts } from "../settle/ports.ts";
 import { deleteFailed, findKept, listFailed, openFailed, type SentAgain, sendAgain } from "./failed.ts";
 import { sendMessage, withEncrypting } from "./failed-pages.ts";
-import { FAILED_KINDS, type FailedKind } from "./failed-queries.ts";
+import { FAILED_KINDS } from "./failed-queries.ts";
 
 const tags = ["Masked aliases"];
-/** Of one alias (windows.ts). */
-const LIMITS = {
-  forward: { type: "per_minute", most: 30, span_ms: 60_000 },
-  reply: { type: "hourly", most: 20, span_ms: 3_600_000 },
-};
 const params = IdParams;
 
 const Failed = Named(
@@ -67,9 +62,9 @@ export function mountFailed(api: Api, world: CarryWorld, ports: BouncePorts): vo
       },
     },
     async ({ account, params: { id } }) => {
-      const { row } = await mustFind(world, account, id);
-      const done = await sendAgain(world, again, { org_id: account.org_id, id });
-      if (done !== "sent") throw refusalOf(done, row.kind, world.clock.now());
+      await mustFind(world, account, id);
+      const sent = await sendAgain(world, again, { org_id: account.org_id, id });
+      if (sent.done !== "sent") throw refusalOf(sent, world.clock.now());
       return { sent: true, id };
     },
   );
@@ -148,18 +143,19 @@ async function mustFind(world: CarryWorld, { org_id, environment }: Account, id:
   return kept;
 }
 
-function refusalOf(done: Exclude<SentAgain, "sent">, kind: FailedKind, now: number): Refusal {
-  const { type, most, span_ms } = LIMITS[kind];
-  switch (done) {
-    case "gone":
-      return notFound("mail that failed");
+function refusalOf(sent: SentAgain, now: number): Refusal {
+  switch (sent.done) {
     case "off":
       return new Refusal("invalid_state", "the alias, its replies or its mailbox is switched off or not confirmed");
     case "held":
       return new Refusal("invalid_state", "the reply shows a mailbox that the alias has had only since it was written");
     case "unsealed":
       return new Refusal("invalid_state", "the forward could not be encrypted for the key of its mailbox");
-    case "later":
-      return tooSoon("too much mail passes through the alias", type, most, span_ms - (now % span_ms));
+    case "later": {
+      const { whose, type, most, span_ms } = sent.over;
+      return tooSoon(`too much mail passes through the ${whose}`, type, most, span_ms - (now % span_ms));
+    }
+    default:
+      return notFound("mail that failed");
   }
 }

@@ -3,6 +3,7 @@
 // again to whom it was for, under the rules and limits that hold then. The contact learns nothing of it.
 
 import type { ParsePool } from "../../parsing/parse-pool.ts";
+import type { Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
 import { totalOf } from "../../platform/database/totals.ts";
 import { readHeld } from "../../platform/storage/blobs.ts";
@@ -11,23 +12,22 @@ import { findBody } from "../../sending/sending.ts";
 import { addressDigest, tryOpenContact, tryOpenText, untagged } from "../addresses/addresses.ts";
 import { encryptingFor } from "../addresses/pgp-keys.ts";
 import { addressOf } from "../arrive/correspondents.ts";
-import { takeReply, windowCounter } from "../arrive/windows.ts";
+import { type IsWithin, type Over, takeForward, takeReply, windowCounterIn } from "../arrive/windows.ts";
 import * as carry from "../carry/carry.ts";
 import { leaveAlias } from "../carry/leave-alias.ts";
 import { type LinkKind, readSealed, sealedLink } from "../carry/sealed-links.ts";
 import { type AliasContext, contextFinder } from "../lookups.ts";
 import { findContacts } from "../people-queries.ts";
 import { findAddresses } from "../queries.ts";
-import { findLeaks } from "../rewrite/gate/leak-gate.ts";
 import { fieldReader } from "../rewrite/header-fields.ts";
-import { hiddenForms } from "../rewrite/hidden-forms.ts";
 import { maskedSettings } from "../settings.ts";
 import type { BouncePorts } from "../settle/ports.ts";
 import type { TraceRow } from "../settle/trace-queries.ts";
 import type { ContactSecrets, Who } from "../types.ts";
+import { clearedNow, showsNewMailbox } from "./cleared.ts";
 import * as queries from "./failed-queries.ts";
 import { contextOf } from "./held.ts";
-import { takeHeld } from "./held-queries.ts";
+import { lockKept, takeHeld } from "./held-queries.ts";
 
 const KEPT_MS = 7 * 86_400_000;
 const LINK: LinkKind = { path: "/masked/failed/", context: "masked-failed", lasts_ms: KEPT_MS };
@@ -53,7 +53,6 @@ export async function keepFailed(
   if (!body || !context || (await queries.countFailedOfAlias(world.db, org_id, alias_id)) >= KEPT_MAX) return null;
   const bytes = await readHeld(world.blobs, { bytes: body.mime, blob_key: body.blob_key });
   if (bytes === null || bytes.length > OCTETS_MAX) return null;
-  if (!(await windowCounter(world)({ org_id, id: alias_id }, "failed_kept_day"))) return null;
   const id = world.random.uuid();
   const sealed = world.seal.seal(bytes, contextOf(id));
   const blob_key = await ports.keepIfLarge({ org_id, owner_id: id }, sealed);
@@ -64,10 +63,23 @@ export async function keepFailed(
     message_id: kind === "reply" ? messageIdOf(bytes) : trace.id,
     sealed: blob_key === null ? sealed : null,
     size: bytes.length,
-    cleared: context.destinations.map((one) => one.id),
+    cleared: trace.cleared ?? [],
     created_at: new Date(world.clock.now()),
   };
   return { row, link: sealedLink(world, LINK, { org_id, id }) };
+}
+
+/** Keeps it, in the transaction that notes the failure; false where others took the last place, or the last of the day. */
+export async function insertKept(
+  world: Pick<carry.CarryWorld, "clock">,
+  tx: Tx,
+  { org_id, alias_id, ...row }: queries.FailedRow,
+): Promise<boolean> {
+  await lockKept(tx, alias_id);
+  if ((await queries.countFailedOfAlias(tx, org_id, alias_id)) >= KEPT_MAX) return false;
+  if (!(await windowCounterIn(tx, world)({ org_id, id: alias_id }, "failed_kept_day"))) return false;
+  await queries.insertFailed(tx, org_id, { org_id, alias_id, ...row });
+  return true;
 }
 
 /** Without angle brackets. */
@@ -107,7 +119,7 @@ export async function openFailed(world: carry.CarryWorld, row: queries.FailedRow
  * `later`: too much leaves already; `held`: it shows a mailbox that the alias has since; `unsealed`: its mailbox has a key, and it
  * could not be encrypted for that.
  */
-export type SentAgain = "sent" | "gone" | "off" | "later" | "held" | "unsealed";
+export type SentAgain = { done: "sent" | "gone" | "off" | "held" | "unsealed" } | { done: "later"; over: Over };
 
 /** `encrypt`: in a worker. */
 export type AgainPorts = BouncePorts & Pick<ParsePool, "encrypt">;
@@ -116,25 +128,26 @@ export type AgainPorts = BouncePorts & Pick<ParsePool, "encrypt">;
 export async function sendAgain(world: carry.CarryWorld, ports: AgainPorts, named: Named): Promise<SentAgain> {
   const kept = await findKept(world, named);
   const context = kept && (await contextFinder(world)(named.org_id, kept.row.alias_id));
-  if (!kept || !context || context.alias.deleted_at !== null) return "gone";
+  if (!kept || !context || context.alias.deleted_at !== null) return { done: "gone" };
   const { row, contact } = kept;
   const secrets = tryOpenContact(world, row.org_id, contact.sealed);
   const bytes = await openFailed(world, row);
-  if (secrets === null || bytes === null) return "gone";
+  if (secrets === null || bytes === null) return { done: "gone" };
   const ends = await endsOf(world, context, { row, secrets, blocked: contact.blocked });
-  if (typeof ends === "string") return ends;
-  if (row.kind === "reply" && showsNewMailbox(context, row, bytes)) return "held";
-  if (!(await isWithinLimits(world, context, row))) return "later";
+  if (ends === "off") return { done: "off" };
+  if (row.kind === "reply" && showsNewMailbox(context, row.cleared, bytes)) return { done: "held" };
   const { alias } = context;
   const mime = await sealedFor(world, ports, { context, row, bytes });
-  if (mime === null) return "unsealed";
+  if (mime === null) return { done: "unsealed" };
   const outgoing = { id: world.random.uuid(), message_id: messageIdOf(mime), ...ends, mime };
   const raw = await carry.toRaw(world, ports, { alias, environment: row.environment }, outgoing);
-  const pressed = { ...row, reason: "sent_again" };
-  const also = (tx: Parameters<typeof takeHeld>[0]) => takeHeld(tx, row.org_id, row.id);
-  const isSent = await leaveAlias(world, ports, { raw, pressed, also });
-  await ports.forgetBlobs(row.org_id, isSent ? row.id : outgoing.id);
-  return isSent ? "sent" : "gone";
+  const pressed = { ...row, reason: "sent_again", cleared: clearedNow(context, row.cleared) };
+  const also = (tx: Tx) => takeHeld(tx, row.org_id, row.id);
+  const limits = await limitsOf(world, context, row);
+  const ended = await leaveAlias(world, ports, { raw, pressed, also, limits });
+  if (typeof ended !== "string") return { done: "later", over: ended };
+  if (ended === "sent") await ports.forgetBlobs(row.org_id, row.id);
+  return { done: ended };
 }
 
 type Ending = { row: queries.FailedRow; secrets: ContactSecrets; blocked: boolean };
@@ -169,21 +182,13 @@ async function sealedFor(
   return encrypting === null ? bytes : encrypt(bytes, encrypting);
 }
 
-/** The leak gate searched it when it was made; of mailboxes that the alias has since nobody knew. */
-function showsNewMailbox({ alias, destinations }: AliasContext, row: queries.FailedRow, mime: Buffer): boolean {
-  const added = destinations.filter(({ id }) => !row.cleared.includes(id));
-  if (added.length === 0) return false;
-  const hidden = added.map(({ email }) => ({ from: email, to: addressOf(alias) }));
-  const addresses = hiddenForms(hidden, []).flatMap(({ from, to }) => (to === "" ? [] : from));
-  return findLeaks(mime, { addresses, names: [], allowed: "nothing", given: [] }).length > 0;
-}
-
-async function isWithinLimits(world: carry.CarryWorld, { alias }: AliasContext, row: queries.FailedRow) {
-  const isWithin = windowCounter(world);
-  if (row.kind === "forward") return isWithin(alias, "forward_minute");
-  const limits = await maskedSettings(world.db, alias.org_id);
+/** What is counted with it. */
+async function limitsOf({ db }: Pick<carry.CarryWorld, "db">, { alias }: AliasContext, row: queries.FailedRow) {
+  if (row.kind === "forward") return (isWithin: IsWithin) => takeForward(isWithin, alias);
+  const limits = await maskedSettings(db, alias.org_id);
   const isLive = alias.environment === "live";
-  return takeReply(isWithin, limits, { org_id: alias.org_id, alias, destination_id: row.owner_id, isLive });
+  const leaving = { org_id: alias.org_id, alias, destination_id: row.owner_id, isLive };
+  return (isWithin: IsWithin) => takeReply(isWithin, limits, leaving);
 }
 
 /** One page of them, the newest first, without their content. */

@@ -3,7 +3,7 @@
 import type { Api } from "../../http/http.ts";
 import { page, sendPage } from "../../http/public-page.ts";
 import type { CarryWorld } from "../carry/carry.ts";
-import { OFF, OVER, ofToken } from "../open-pages.ts";
+import { OFF, OVER, ofToken, SHOWS_NEW } from "../open-pages.ts";
 import type { TracePorts } from "../settle/ports.ts";
 import { REDACT, type Redact } from "../types.ts";
 import { changeRedact, findHeldReply, findSettingAlias, sendHeld } from "./held.ts";
@@ -17,6 +17,7 @@ export function mountHeldPages(api: Api, world: CarryWorld, ports: TracePorts): 
   api.post("/masked/held/:token", ofToken, async (request, reply) => {
     const done = await sendHeld(world, ports, request.params.token);
     if (done === "off") return sendPage(reply, 403, OFF);
+    if (done === "held") return sendPage(reply, 403, SHOWS_NEW);
     return done === "sent" ? sendPage(reply, 200, SENT) : sendPage(reply, 404, OVER);
   });
   api.get("/masked/setting/:token", ofToken, async (request, reply) => {

@@ -13,12 +13,15 @@ export type HeldRow = {
   sealed: Buffer | null;
   blob_key: string | null;
   created_at: Date;
+  /** The mailboxes that it was searched for. */
+  cleared: string[];
 };
 
 export function insertHeld(tx: Tx, orgId: string, row: HeldRow) {
   return tx.execute(
-    `insert into masked_held (org_id, id, alias_id, contact_id, owner_id, environment, message_id, sealed, blob_key, created_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+    `insert into masked_held (org_id, id, alias_id, contact_id, owner_id, environment, message_id, sealed, blob_key, created_at,
+       cleared)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     [
       orgId,
       row.id,
@@ -30,14 +33,24 @@ export function insertHeld(tx: Tx, orgId: string, row: HeldRow) {
       row.sealed,
       row.blob_key,
       row.created_at,
+      row.cleared,
     ],
   );
 }
 
+/** Of one alias whose mail is counted and kept, one at a time. */
+export function lockKept(tx: Tx, aliasId: string) {
+  return tx.query("select pg_advisory_xact_lock(hashtextextended('masked-held:' || $1, 0))", [aliasId]);
+}
+
+/** That the alias of a kept mail `h` is there: what is kept of a deleted one waits for its return, unseen. */
+export const ALIAS_IS_THERE =
+  "exists (select 1 from masked_alias l where l.org_id = h.org_id and l.id = h.alias_id and l.deleted_at is null)";
+
 export function findHeld(tx: Query, orgId: string, id: string, since: Date) {
   return tx.query<HeldRow>(
-    `select org_id, id, alias_id, contact_id, owner_id, environment, message_id, sealed, blob_key, created_at
-       from masked_held where org_id = $1 and id = $2 and kind = 'leak' and created_at > $3`,
+    `select org_id, id, alias_id, contact_id, owner_id, environment, message_id, sealed, blob_key, created_at, cleared
+       from masked_held h where org_id = $1 and id = $2 and kind = 'leak' and created_at > $3 and ${ALIAS_IS_THERE}`,
     [orgId, id, since],
   );
 }

@@ -4,6 +4,7 @@
 
 import type { Tx } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
+import { NotNow } from "../../platform/not-now.ts";
 import { readHeld } from "../../platform/storage/blobs.ts";
 import type { SealedColumn } from "../../platform/storage/sealed-columns.ts";
 import { recordConfig } from "../activity.ts";
@@ -12,10 +13,12 @@ import { addressOf } from "../arrive/correspondents.ts";
 import * as carry from "../carry/carry.ts";
 import { leaveAlias } from "../carry/leave-alias.ts";
 import { type LinkKind, readSealed, sealedLink } from "../carry/sealed-links.ts";
+import { contextFinder } from "../lookups.ts";
 import { findContacts } from "../people-queries.ts";
 import { findAlias } from "../queries.ts";
 import type { TracePorts } from "../settle/ports.ts";
 import type { AliasRow, Redact } from "../types.ts";
+import { clearedNow, showsNewMailbox } from "./cleared.ts";
 import * as queries from "./held-queries.ts";
 
 const DAY_MS = 86_400_000;
@@ -30,6 +33,8 @@ export type HeldReply = {
   contact_id: string;
   owner_id: string;
   message_id: string;
+  /** The mailboxes that it was searched for. */
+  cleared: string[];
   bytes: Buffer;
 };
 
@@ -42,7 +47,7 @@ export async function keepHeld(
   ports: Pick<carry.CarryPorts, "keepIfLarge">,
   held: HeldReply,
 ): Promise<HeldLinks> {
-  const { alias, environment, contact_id, owner_id, message_id, bytes } = held;
+  const { alias, environment, contact_id, owner_id, message_id, cleared, bytes } = held;
   const { org_id, id: alias_id } = alias;
   const setting = sealedLink(world, SETTING, { org_id, alias_id });
   if ((await queries.countHeld(world.db, org_id, alias_id)) >= HELD_MAX) return { send: null, setting };
@@ -50,12 +55,20 @@ export async function keepHeld(
   const sealed = world.seal.seal(bytes, contextOf(id));
   const blob_key = await ports.keepIfLarge({ org_id, owner_id: id }, sealed);
   const row: queries.HeldRow = {
-    ...{ org_id, id, alias_id, contact_id, owner_id, environment, message_id, blob_key },
+    ...{ org_id, id, alias_id, contact_id, owner_id, environment, message_id, blob_key, cleared },
     sealed: blob_key === null ? sealed : null,
     created_at: new Date(world.clock.now()),
   };
   const send = sealedLink(world, SEND, { org_id, id });
-  return { send, setting, also: (tx) => queries.insertHeld(tx, org_id, row) };
+  return { send, setting, also: (tx) => keep(tx, row) };
+}
+
+/** The link is in the notice already: where another reply took the last place meanwhile, all of it is made once more. */
+async function keep(tx: Tx, row: queries.HeldRow): Promise<void> {
+  await queries.lockKept(tx, row.alias_id);
+  if ((await queries.countHeld(tx, row.org_id, row.alias_id)) >= HELD_MAX)
+    throw new NotNow("another reply of the alias was kept meanwhile");
+  await queries.insertHeld(tx, row.org_id, row);
 }
 
 /** Those that are small, mail that failed too; a large one lies in a blob, and opens with the data key it was sealed with. */
@@ -80,30 +93,36 @@ export async function findHeldReply(world: carry.CarryWorld, token: string): Pro
 
 /**
  * Sends it as it was when it was held. `gone`: it was sent, or its alias or contact is gone; `off`: nothing may leave from
- * the alias. It was counted in the alias's limits when it came.
+ * the alias, or its author may not write from it any more; `held`: it shows a mailbox that the alias has since. It was counted in
+ * the alias's limits when it came.
  */
 export async function sendHeld(
   world: carry.CarryWorld,
   ports: TracePorts,
   token: string,
-): Promise<"sent" | "gone" | "off"> {
+): Promise<"sent" | "gone" | "off" | "held"> {
   const row = await findHeldReply(world, token);
   if (!row) return "gone";
   const { org_id, id, environment, message_id } = row;
-  const [alias] = await findAlias(world.db, org_id, row.alias_id);
+  const context = await contextFinder(world)(org_id, row.alias_id);
   const [contact] = await findContacts(world.db, org_id, [row.contact_id]);
-  if (!alias || alias.deleted_at !== null || !contact) return "gone";
-  if (!alias.active || !alias.reply_enabled) return "off";
+  if (!context || context.alias.deleted_at !== null || !contact) return "gone";
+  const { alias, destinations } = context;
+  const author = destinations.find((one) => one.id === row.owner_id);
+  if (!alias.active || !alias.reply_enabled || !author || author.status === "pending") return "off";
   const sealed = await readHeld(world.blobs, { bytes: row.sealed, blob_key: row.blob_key });
   if (sealed === null) return "gone";
   const mime = world.seal.open(sealed, contextOf(id));
+  if (showsNewMailbox(context, row.cleared, mime)) return "held";
   const recipient = openContact(world, org_id, contact.sealed).email;
   const outgoing = { id: world.random.uuid(), message_id, from: addressOf(alias), recipient, mime };
   const raw = await carry.toRaw(world, ports, { alias, environment }, outgoing);
-  const pressed = { ...row, kind: "reply" as const, reason: "sent_as_is" };
-  const isSent = await leaveAlias(world, ports, { raw, pressed, also: (tx) => queries.takeHeld(tx, org_id, id) });
-  if (isSent && row.blob_key !== null) await ports.forgetBlobs(org_id, id);
-  return isSent ? "sent" : "gone";
+  const cleared = clearedNow(context, row.cleared);
+  const pressed = { ...row, kind: "reply" as const, reason: "sent_as_is", cleared };
+  const ended = await leaveAlias(world, ports, { raw, pressed, also: (tx) => queries.takeHeld(tx, org_id, id) });
+  if (ended !== "sent") return "gone";
+  if (row.blob_key !== null) await ports.forgetBlobs(org_id, id);
+  return "sent";
 }
 
 /** Forgets those whose day is over, of all organizations; how many. */

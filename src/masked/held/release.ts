@@ -1,26 +1,34 @@
 // The link in the notice of a mail that waits in quarantine because its author is not proven, or because it could not be
-// encrypted: it lets that one mail through, once and within a day. Its page shows a button and says nothing of the mail.
+// encrypted: it lets that one mail through, once. What still cannot be forwarded waits again, and its link works again. Its page
+// shows a button and says nothing of the mail.
 import type { Api } from "../../http/http.ts";
 import { page, sendPage } from "../../http/public-page.ts";
 import type { CarryWorld } from "../carry/carry.ts";
 import { type LinkKind, readSealed, sealedLink } from "../carry/sealed-links.ts";
 import { OVER, ofToken } from "../open-pages.ts";
 
-const RELEASE: LinkKind = { path: "/masked/release/", context: "masked-release", lasts_ms: 86_400_000 };
+const RELEASE = { path: "/masked/release/", context: "masked-release", lasts_ms: 86_400_000 } satisfies LinkKind;
+/** A new key may take its time. */
+const KEY_MS = 7 * 86_400_000;
 
 type Received = { org_id: string; id: string };
 
 /** What receiving does with a mail in quarantine. */
 export type Quarantine = {
-  /** Is it there, and was it never released? */
+  /** Is it there? */
   isWaiting(mail: Received): Promise<boolean>;
   /** Has it processed without the judgement that kept it; false when it does not wait. */
   release(mail: Received): Promise<boolean>;
 };
 
-/** The link for a received mail. */
+/** The link for a received mail, for a day. */
 export function releaseLink(world: CarryWorld, { org_id, id }: Received): string {
   return sealedLink(world, RELEASE, { org_id, id });
+}
+
+/** The same for one that waits for a key, for a week. */
+export function keyLink(world: CarryWorld, { org_id, id }: Received): string {
+  return sealedLink(world, { ...RELEASE, lasts_ms: KEY_MS }, { org_id, id });
 }
 
 /** The mail that a link is for; null when its time is over. */
@@ -44,4 +52,7 @@ const ASK = page(
   "Forward this mail all the same?",
   '<p>The notice says why it was kept. If it is not proven who sent it, do not follow its links or pay anything before you asked its author in another way.</p><form method="post"><button type="submit">Forward it</button></form>',
 );
-const DONE = page("Forwarded", "<p>The mail is on its way to the mailboxes of your masked address.</p>");
+const DONE = page(
+  "Forwarded",
+  "<p>The mail is on its way to the mailboxes of your masked address. If something is still in its way, such as a key that has expired, it is kept where it was, and this link works again.</p>",
+);

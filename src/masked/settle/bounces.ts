@@ -7,11 +7,10 @@ import { withPartitions } from "../../platform/database/partitions.ts";
 import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
 import { recordActivity } from "../activity.ts";
 import { tryOpenContact, tryOpenText } from "../addresses/addresses.ts";
-import { windowCounter } from "../arrive/windows.ts";
+import { windowCounterIn } from "../arrive/windows.ts";
 import type * as carry from "../carry/carry.ts";
 import { shownName } from "../carry/shown-name.ts";
-import { keepFailed } from "../held/failed.ts";
-import { insertFailed } from "../held/failed-queries.ts";
+import { insertKept, keepFailed } from "../held/failed.ts";
 import { findContacts, findDestination } from "../people-queries.ts";
 import { findAlias } from "../queries.ts";
 import { DESTINATION_BOUNCING } from "../types.ts";
@@ -35,22 +34,32 @@ export async function takeBounce(
   fault: Fault,
 ): Promise<void> {
   const kept = await keepFailed(world, ports, trace, reasonOf(fault));
-  const notice = await noticeOf(world, ports, trace, { fault, link: kept?.link ?? null });
-  const isNew = await withPartitions(world, () =>
+  const linked = kept && (await noticeOf(world, ports, trace, { fault, link: kept.link }));
+  const plain = await noticeOf(world, ports, trace, { fault, link: null });
+  const done = await withPartitions(world, () =>
     world.db.asOrg(trace.org_id, async (tx) => {
       const at = new Date(world.clock.now());
-      if (!(await queries.markBounced(tx, trace.org_id, trace.id, at)) || trace.alias_id === null) return false;
+      const isNew = await queries.markBounced(tx, trace.org_id, trace.id, at);
+      if (!isNew || trace.alias_id === null) return { isKept: false, notice: null };
       if (trace.kind === "forward") await noteOnDestination(tx, world, trace, { fault, at });
       if (trace.kind !== "notice") await note(tx, world, trace, reasonOf(fault));
-      if (kept) await insertFailed(tx, trace.org_id, kept.row);
-      if (!notice) return true;
+      const isKept = kept !== null && (await insertKept(world, tx, kept.row));
+      const notice = isKept && linked && (await mayTell(world, tx, trace)) ? linked : plain;
+      if (!notice) return { isKept, notice };
       await enqueueRaw(tx, [notice]);
       await insertTraces(world, tx, [{ ...notice, kind: "notice", alias_id: trace.alias_id }]);
-      return true;
+      return { isKept, notice };
     }),
   );
-  if (isNew && notice) ports.notify();
-  if (!isNew && kept?.row.blob_key) await ports.forgetBlobs(trace.org_id, kept.row.id);
+  if (done.notice) ports.notify();
+  if (!done.isKept && kept?.row.blob_key) await ports.forgetBlobs(trace.org_id, kept.row.id);
+}
+
+/** The notices of forwards are counted for their mailbox; of a reply its author always learns. */
+async function mayTell(world: carry.CarryWorld, tx: Tx, trace: queries.TraceRow): Promise<boolean> {
+  const { org_id, kind, destination_id: id } = trace;
+  if (kind !== "forward" || id === null) return true;
+  return windowCounterIn(tx, world)({ org_id, id }, "failed_notice_day");
 }
 
 function reasonOf({ hard, code, class: word }: Fault): string {
@@ -126,7 +135,7 @@ async function noticeOfReply(
   return withLane(ports.findLane, raw);
 }
 
-/** A mailbox that is not there is not written to; others are, a few times a day. */
+/** A mailbox that is not there is not written to. */
 async function noticeOfForward(
   world: carry.CarryWorld,
   ports: BouncePorts,
@@ -134,12 +143,11 @@ async function noticeOfForward(
   { fault, link }: Bounced,
 ): Promise<Laned | null> {
   const isThere = fault.class !== "invalid_recipient" && !/^5\.(?:1\.|2\.1$)/.test(fault.code ?? "");
-  const { org_id, destination_id } = trace;
+  const { destination_id } = trace;
   if (!isThere || link === null || destination_id === null) return null;
   const people = await peopleOf(world, trace, destination_id);
   if (people === null) return null;
   const { alias, to, email } = people;
-  if (!(await windowCounter(world)({ org_id, id: destination_id }, "failed_notice_day"))) return null;
   const order = { to, environment: alias.environment, about_id: null, link };
   const shown = shownName({ name: null, email });
   const raw = await tellUndelivered(world, ports, alias, { ...order, shown, reason: sentenceOf(fault, "mailbox's") });

@@ -131,7 +131,7 @@ export async function tellKeyUnusable(
     `A mail from ${shown} to ${addressOf(alias)} was not forwarded to this mailbox, because nothing can be encrypted for its OpenPGP key any more: it is expired, revoked or cannot be read. Nothing is sent unencrypted in its place.`,
     link === null
       ? "The other mailboxes of the alias got the mail."
-      : `The mail is kept in the list of received mail, with the status quarantined. Once the mailbox has a key that works, or none, this link forwards the mail, once and within 24 hours:\n${link}`,
+      : `The mail is kept in the list of received mail, with the status quarantined. Once the mailbox has a key that works, or none, this link forwards the mail, once and within seven days; pressed too early, it works again:\n${link}`,
     "Further mail is treated in the same way until then. There is one such notice a day.",
   ];
   const subject = "A mail to your alias was not forwarded: it could not be encrypted";

@@ -9,16 +9,18 @@ export type TraceRow = {
   destination_id: string | null;
   contact_id: string | null;
   owner_id: string | null;
+  /** Of a reply: the mailboxes that it was searched for before it left; null where that was not noted. */
+  cleared: string[] | null;
   created_at: Date;
 };
 
-const TRACE = "org_id, id, kind, alias_id, destination_id, contact_id, owner_id, created_at";
+const TRACE = "org_id, id, kind, alias_id, destination_id, contact_id, owner_id, cleared, created_at";
 
 /** Run the transaction in `withPartitions`. */
 export function insertTrace(tx: Tx, orgId: string, row: Omit<TraceRow, "org_id"> & { due_at: Date }) {
   return tx.execute(
-    `insert into masked_trace (org_id, id, kind, alias_id, destination_id, contact_id, owner_id, created_at, due_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict (org_id, id) do nothing`,
+    `insert into masked_trace (${TRACE}, due_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) on conflict (org_id, id) do nothing`,
     [
       orgId,
       row.id,
@@ -27,6 +29,7 @@ export function insertTrace(tx: Tx, orgId: string, row: Omit<TraceRow, "org_id">
       row.destination_id,
       row.contact_id,
       row.owner_id,
+      row.cleared,
       row.created_at,
       row.due_at,
     ],
@@ -39,7 +42,7 @@ export function claimTraces(db: Query, claim: { now: Date; until: Date; limit: n
     `update masked_trace t set due_at = $2
        from (select org_id, id from masked_trace where due_at <= $1 order by due_at limit $3 for update skip locked) d
       where t.org_id = d.org_id and t.id = d.id
-      returning t.org_id, t.id, t.kind, t.alias_id, t.destination_id, t.contact_id, t.owner_id, t.created_at`,
+      returning t.org_id, t.id, t.kind, t.alias_id, t.destination_id, t.contact_id, t.owner_id, t.cleared, t.created_at`,
     [claim.now, claim.until, claim.limit],
   );
 }

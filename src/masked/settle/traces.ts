@@ -5,7 +5,7 @@ import type { World } from "../../platform/world.ts";
 import * as queries from "./trace-queries.ts";
 
 export type NewTrace = { org_id: string; id: string; kind: queries.TraceRow["kind"] } & Partial<
-  Pick<queries.TraceRow, "alias_id" | "destination_id" | "contact_id" | "owner_id">
+  Pick<queries.TraceRow, "alias_id" | "destination_id" | "contact_id" | "owner_id" | "cleared">
 >;
 
 const FIRST_LOOK_MS = 1_000;
@@ -22,13 +22,14 @@ export function toRows(
 ): TraceInsert[] {
   const now = world.clock.now();
   const due = now + (environment === "test" ? SIMULATED_LOOK_MS : FIRST_LOOK_MS);
-  return traces.map(({ id, kind, alias_id, destination_id, contact_id, owner_id }) => ({
+  return traces.map(({ id, kind, alias_id, destination_id, contact_id, owner_id, cleared }) => ({
     id,
     kind,
     alias_id: alias_id ?? null,
     destination_id: destination_id ?? null,
     contact_id: contact_id ?? null,
     owner_id: owner_id ?? null,
+    cleared: cleared ?? null,
     created_at: new Date(now),
     due_at: new Date(due),
   }));
