@@ -253,6 +253,14 @@ describe("a reply", () => {
     const spaced = flowed("");
     assert.match(spaced, /^> a quoted line\r$/m);
     assert.doesNotMatch(glued + spaced, /format=|delsp/);
+    const within = built(
+      `Content-Type: text/plain; format=flowed\n\n> > to anna.real@ \n> > home.real.example \n> > and\n> on\n`,
+    );
+    assert.match(
+      within,
+      /^> > to k3x@ mask\.example and\r\n> on\r$/m,
+      "quotes within quotes, with blanks in their marks",
+    );
   });
 
   it("shows an international mailbox neither in letters nor in codes", () => {
@@ -260,6 +268,7 @@ describe("a reply", () => {
       "anna.real@höme.idn.example",
       "ANNA.REAL@HÖME.idn.example",
       "anna.real@ho\u0308me.idn.example",
+      "anna.real@hÃ¶me.idn.example",
       D_IDN,
     ]) {
       assert.match(

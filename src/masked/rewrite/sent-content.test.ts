@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { findLeaks } from "./gate/leak-gate.ts";
 import { differenceOf, KINDS, PAIRS, play } from "./oracle-play.fixture.ts";
 import { diceOf } from "./random-tree.fixture.ts";
 import { createReplacer } from "./scrub/replace-addresses.ts";
@@ -70,6 +71,33 @@ test("packed text that is too long comes back, whatever stands in its beginning 
       left.every((one) => one === left[0] && one.length < 100),
       "and nothing of it is left for the gate",
     );
+  }
+});
+
+test("encoded words in a text, text read two by two and xtext come back, whatever they hold", () => {
+  const other = "otto.walross@privat.example";
+  const none = createReplacer([]);
+  const wide = (text: string) => Buffer.from(text.padEnd(60)).toString("utf16le");
+  const write: ((guess: string) => string)[] = [
+    (guess) => `see =?utf-8?Q?To=3A_${guess.slice(0, 6)}?=\r\n =?utf-8?Q?${guess.slice(6).replace("@", "=40")}?= there`,
+    (guess) =>
+      `see =?utf-8?B?${Buffer.from(guess.slice(0, 6)).toString("base64")}?= =?utf-8?Q?${guess.slice(6)}?= there`,
+    (guess) => `see ${wide(`To ${guess} there`)}`,
+    (guess) => `see ${wide(`o ${guess} there`)}\r\nand more`,
+    (guess) => `orcpt=rfc822;${guess.replace("@", "+40")} there`,
+  ];
+  for (const [at, form] of write.entries()) {
+    const [one, two] = [OWNER, other].map((guess) => {
+      const source = form(guess);
+      const hider = createHider([TOKEN], KEY);
+      const quoted = hider.text(source).text.replace(/^/gm, "> ");
+      const sent = { key: KEY, digests: [...hider.digests], tokens: [TOKEN] };
+      const keep = (taken: boolean) => keepingSent(none, { sent, restored: [], seed: "abc", taken, others: none });
+      assert.equal(keep(false).text(quoted).text, source.replace(/^/gm, "> "), `${at}`);
+      const left = Buffer.from(`Content-Type: text/plain; charset=utf-8\r\n\r\n${keep(true).text(quoted).text}`);
+      return findLeaks(left, { addresses: [OWNER], names: [], allowed: "nothing", given: [] }).length;
+    });
+    assert.deepEqual([one, two], [0, 0], `${at}`);
   }
 });
 

@@ -2,6 +2,7 @@
 // domain in letters or in codes (RFC 5890), and at the other names that its provider gives the same mailbox. Dots within
 // Gmail's local parts are left to those who search: there are too many ways to set them.
 import { domainToASCII, domainToUnicode } from "node:url";
+import iconv from "iconv-lite";
 import { domainOf } from "../../mail/address.ts";
 import type { Replacement } from "./scrub/replace-addresses.ts";
 
@@ -24,8 +25,16 @@ export function spellings({ from, to }: Replacement, seen: readonly string[]): R
   const untagged = local.replace(/\+.*$/s, "");
   const locals = isSeen || untagged === "" ? [local] : [...new Set([local, untagged])];
   const domains = isSeen ? [domain] : (SAME.find((same) => same.includes(domain)) ?? [domain]);
-  const written = domains.flatMap((one) => [one, domainToASCII(one), domainToUnicode(one)]).filter((one) => one !== "");
+  const names = domains.flatMap((one) => [one, domainToASCII(one), domainToUnicode(one)]).filter((one) => one !== "");
+  const written = [...names, ...names.flatMap(misread)];
   return locals.flatMap((one) => [...new Set(written)].map((name) => ({ from: `${one}@${name}`, to })));
+}
+
+/** As programs show UTF-8 that they take for a charset of the West. */
+function misread(domain: string): string[] {
+  if (/^[\x00-\x7f]*$/.test(domain)) return [];
+  const octets = Buffer.from(domain);
+  return [octets.toString("latin1"), iconv.decode(octets, "windows-1252")];
 }
 
 /** Are both addresses spellings of one mailbox? */

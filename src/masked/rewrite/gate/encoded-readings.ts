@@ -3,6 +3,7 @@
 // In bounds; one layer.
 
 import { constants, inflateRawSync } from "node:zlib";
+import iconv from "iconv-lite";
 
 /** More than any mail has. */
 const RUNS_MAX = 40_000_000;
@@ -37,6 +38,8 @@ export function encodedReadings(given: string): Readings {
   if (text.includes("=ybegin ")) runs.push(fromYenc(text));
   const whole: string[] = [];
   if (/=(?:[0-9A-Fa-f]{2}|\r?\n)/.test(text)) whole.push(fromQuoted(text));
+  if (WORD.test(text)) whole.push(fromWords(text));
+  if (isWide(text)) whole.push(...[false, true].map((isSwapped) => fromWide(text, isSwapped)));
   if (/\\(?:u00|x)[0-9A-Fa-f]{2}/.test(text)) whole.push(text.replace(/\\(?:u00|x)([0-9A-Fa-f]{2})/g, character));
   if (/\\[0-3][0-7]{2}/.test(text)) whole.push(text.replace(/\\([0-3][0-7]{2})/g, octet));
   return {
@@ -183,6 +186,43 @@ function inflate(octets: Buffer): { text: string; consumed: number; isCut: false
 
 /** What zlib gives with the option `info`. */
 type Inflated = { buffer: Buffer; engine: { bytesWritten: number } };
+
+/** Of headers that somebody pasted, or a report quotes (RFC 2047). */
+const WORD = /=\?[^?\s]{1,80}\?[bq]\?[^?]{1,1000}\?=/i;
+const WORDS = new RegExp(WORD, "gi");
+
+/** Words that stand beside each other are one, also over lines and quotes. */
+function fromWords(text: string): string {
+  return text.replace(/(?<=\?=)[\s>|]{1,40}(?==\?)/g, "").replace(WORDS, decodeWord);
+}
+
+/** An encoded word; what it is written in where its charset is not known. */
+export function decodeWord(word: string): string {
+  const [, charset = "", kind = "", text = ""] = /^=\?([^?*\s]+)[^?]*\?([bq])\?([^?]*)\?=$/i.exec(word) ?? [];
+  const quoted = () => text.replaceAll("_", " ").replace(/=([0-9A-Fa-f]{2})/g, character);
+  const bytes = kind.toLowerCase() === "b" ? Buffer.from(text, "base64") : Buffer.from(quoted(), "latin1");
+  return iconv.encodingExists(charset) ? iconv.decode(bytes, charset) : bytes.toString("latin1");
+}
+
+const WIDE_MIN = 8;
+
+/** Letters of ASCII that were read two by two as UTF-16: who gets them can turn them back. */
+function isWide(text: string): boolean {
+  for (const [run] of text.matchAll(/[\u2020-\u7e7e]{8,}/g)) {
+    let length = 0;
+    for (let at = 0; at < run.length; at += 1) {
+      const low = run.charCodeAt(at) & 0xff;
+      length = low >= 0x20 && low <= 0x7e ? length + 1 : 0;
+      if (length === WIDE_MIN) return true;
+    }
+  }
+  return false;
+}
+
+function fromWide(text: string, isSwapped: boolean): string {
+  const octets = Buffer.from(text, "utf16le");
+  return (isSwapped ? octets.swap16() : octets).toString("latin1");
+}
 
 /** RFC 4648 §6, in either case; a run may begin before the encoded text does. */
 function base32Runs(text: string): string[] {

@@ -56,13 +56,52 @@ describe("the gate holds", () => {
     }
   });
 
+  test("an address in encoded words that somebody pasted, or a report quotes, over lines and quotes", () => {
+    const word = (kind: "Q" | "B", one: string, charset = "utf-8") =>
+      `=?${charset}?${kind}?${kind === "Q" ? one.replace("@", "=40") : Buffer.from(one).toString("base64")}?=`;
+    for (const kind of ["Q", "B"] as const) {
+      for (const gap of ["\n> ", "\n> > ", " ", "\n\t"]) {
+        for (const cut of [3, 9, 12]) {
+          const pasted = `> To: ${word(kind, `Anna ${D.slice(0, cut)}`)}${gap}${word(kind, D.slice(cut), "iso-8859-1")}`;
+          assert.ok(isHeld(text(`${pasted}\n> hi`)), pasted);
+        }
+      }
+    }
+    assert.ok(!isHeld(text(`> To: ${word("Q", "Anna otto@home.real.example")}`)));
+  });
+
+  test("letters of ASCII that a wrong charset joined two by two", () => {
+    for (const swap of [false, true]) {
+      for (const before of ["write to ", "write  to "]) {
+        const octets = Buffer.from(`${before}${D} please, or call.`.padEnd(80));
+        const joined = (swap ? octets.swap16() : octets).toString("utf16le");
+        assert.ok(isHeld(Buffer.from(text(joined).replace(/\n/g, "\r\n"))));
+        assert.ok(isHeld(`Subject: =?utf-8?B?${Buffer.from(joined).toString("base64")}?=\n${text("x")}`));
+      }
+    }
+    assert.ok(!isHeld(text("\u4f60\u597d\u4e16\u754c\u6211\u4eec\u5728\u8fd9\u91cc\u7b49\u4f60\u4eec".repeat(20))));
+  });
+
   test("an address in a file beside whose strings stand lengths", () => {
     assert.ok(isHeld(file(Buffer.from(`\x01\x00A${D}B\x02`, "latin1"))));
     assert.ok(isHeld(text(`https://t.example/open/${Buffer.from(`xxkk${D}`).toString("base64")}`)));
   });
 
   test("an address however its parts are joined", () => {
-    for (const joint of ["@", " @ ", "\u00a0@\u00a0", '"@', "=", "%", "_at_", "-at-", "(at)", " [at] ", "{ at }"]) {
+    for (const joint of [
+      "@",
+      " @ ",
+      "\u00a0@\u00a0",
+      '"@',
+      "=",
+      "%",
+      "+40",
+      "_at_",
+      "-at-",
+      "(at)",
+      " [at] ",
+      "{ at }",
+    ]) {
       const one = D.replace("@", joint);
       const path = /^[=%]$/.test(joint) ? [`<bounces+12-${one}@list.example>`] : [];
       for (const body of [one, `${one}.pdf`, ...path]) {

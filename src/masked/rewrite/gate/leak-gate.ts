@@ -5,7 +5,7 @@
 import iconv from "iconv-lite";
 import { withoutComments } from "../../../mail/mime/comments.ts";
 import { GAP, undisguised } from "./disguises.ts";
-import { encodedReadings } from "./encoded-readings.ts";
+import { decodeWord, encodedReadings } from "./encoded-readings.ts";
 import { holdsSecret, mayHold, type Needles, needlesOf, octetsMayHold, type Searched } from "./needles.ts";
 import { fileDigest, needsOpening, type OpenedFile, type OpenedFiles } from "./open-files.ts";
 import { packedContents } from "./packed-contents.ts";
@@ -277,21 +277,13 @@ function lookAtField(look: Look, line: string, where: string): void {
   const colon = line.indexOf(":");
   const name = colon > 0 ? line.slice(0, colon).slice(0, 60) : "a line";
   const words = line.replace(/(\?=)\s+(=\?)/g, "$1$2");
-  const decoded = words.replace(/=\?([^?*\s]+)[^?]*\?([bq])\?([^?]*)\?=/gi, decodeWord);
+  const decoded = words.replace(/=\?[^?*\s]+[^?]*\?[bq]\?[^?]*\?=/gi, decodeWord);
   const octets = Buffer.from(line, "latin1").toString("utf8");
   const place = `the field ${name} of ${where}`;
   // Names of files and of parts are no addresses that somebody writes to.
   const chance = /^content-/i.test(name);
   for (const text of [line, octets, decoded.replace(/\s+/g, GAP)]) search(look, { text, chance }, place, look.needles);
   for (const one of withoutZeros({ text: decoded, chance })) lookAtText(look, one, place, look.needles);
-}
-
-function decodeWord(_: string, charset: string, kind: string, text: string): string {
-  const bytes =
-    kind.toLowerCase() === "b"
-      ? Buffer.from(text, "base64")
-      : undoTransfer(text.replaceAll("_", " "), "quoted-printable");
-  return iconv.encodingExists(charset) ? iconv.decode(bytes, charset) : bytes.toString("latin1");
 }
 
 /** As it stands, in any case. */

@@ -85,7 +85,7 @@ type FoundAt = { from: number; to: number; isPath: boolean };
 
 /** What joins the parts of an address: blanks and quotes are allowed beside the `@`, people and list programs write others. */
 const JOINT =
-  /(?:"?[ \t\u00a0]{0,2}@[ \t\u00a0]{0,2}|[=%]|-40|[-_]at[-_]|[ \t\u00a0]?[[({][ \t]?at[ \t]?[\])}][ \t]?)$/;
+  /(?:"?[ \t\u00a0]{0,2}@[ \t\u00a0]{0,2}|[=%]|[-+]40|[-_]at[-_]|[ \t\u00a0]?[[({][ \t]?at[ \t]?[\])}][ \t]?)$/;
 const JOINT_MAX = 20;
 const SHOWN_AT = " at ";
 /** Also where a line of a quote ends. */

@@ -6,20 +6,22 @@ export function unwrapFlowed(text: string, isGlued: boolean): string {
   const out: string[] = [];
   let depth = -1;
   for (const given of text.split(/\r?\n/)) {
-    const marks = (/^>+/.exec(given)?.[0] ?? "").length;
-    const content = given.slice(marks).replace(/^ /, "");
+    // Many programs write the marks of quotes within quotes with blanks between.
+    const [mark = ""] = /^>(?: ?>)*/.exec(given) ?? [];
+    const marks = mark.replaceAll(" ", "").length;
+    const content = given.slice(mark.length).replace(/^ /, "");
     // RFC 3676 §4.3: the mark of a signature never flows.
     const isFlowed = content.endsWith(" ") && content !== "-- ";
     const piece = isFlowed && isGlued ? content.slice(0, -1) : content;
     if (depth === marks && content !== "-- ") out[out.length - 1] += piece;
-    else out.push(start(marks, piece));
+    else out.push(start(mark, piece));
     depth = isFlowed ? marks : -1;
   }
   return out.join("\r\n");
 }
 
 /** A line of one's own that begins like a quote keeps the space before it. */
-function start(marks: number, piece: string): string {
-  if (marks === 0) return piece.startsWith(">") ? ` ${piece}` : piece;
-  return piece === "" ? ">".repeat(marks) : `${">".repeat(marks)} ${piece}`;
+function start(mark: string, piece: string): string {
+  if (mark === "") return piece.startsWith(">") ? ` ${piece}` : piece;
+  return piece === "" ? mark : `${mark} ${piece}`;
 }

@@ -54,7 +54,7 @@ const TOKEN_TAG = "(?:\\+[a-z0-9._=-]{0,640})?";
 
 /** RFC 5321 §4.1.2 allows the quotes; the rest are what people and list programs write for it. */
 const AT =
-  '(?<at>"?[ \\t]{0,2}@[ \\t]{0,2}|[=%]|-40|[-_]at[-_]|[ \\t]?[\\[({][ \\t]?(?:at|ät|arroba)[ \\t]?[\\])}][ \\t]?)';
+  '(?<at>"?[ \\t]{0,2}@[ \\t]{0,2}|[=%]|[-+]40|[-_]at[-_]|[ \\t]?[\\[({][ \\t]?(?:at|ät|arroba)[ \\t]?[\\])}][ \\t]?)';
 /** What people write for the dots, and Proofpoint for hyphens. */
 const DOT = "(?:\\.|[ \\t]?[\\[({][ \\t]?(?:dot|punkt|point|punto|ponto|punt)[ \\t]?[\\])}][ \\t]?)";
 const SPOKEN_AT = "[\\s>]{1,4}at[\\s>]{1,4}";
