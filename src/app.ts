@@ -50,6 +50,7 @@ import { within } from "./platform/clock.ts";
 import { startDayIndexes } from "./platform/database/day-indexes.ts";
 import { startHealing } from "./platform/database/heal-times.ts";
 import { startPartitionWork } from "./platform/database/partitions.ts";
+import { startAnalyzing } from "./platform/database/young-tables.ts";
 import { serverTls } from "./platform/net/server-tls.ts";
 import { ownVersion } from "./platform/own-version.ts";
 import { type Pressure, watchPressure } from "./platform/process/pressure.ts";
@@ -238,6 +239,7 @@ function startClockWork(world: World, engine: Engine): Part[] {
   const works = {
     partitions: startPartitionWork(world),
     dayIndexes: startDayIndexes(world),
+    youngTables: startAnalyzing(world),
     times: startHealing(world),
     sending: startSendingWork(world),
     domains: startDomainChecks(world, domainPorts(world)),
