@@ -109,7 +109,19 @@ export function decodeText(bytes: Buffer, label: string): DecodedText {
   return { text: withoutBom(text).toWellFormed(), defect };
 }
 
+/** Most mail has one of a few labels, and each field of a head is decoded by one. */
+const known = new Map<string, string>();
+const knownMax = 100;
+
 function normalizeLabel(label: string): string {
+  const before = known.get(label);
+  if (before !== undefined) return before;
+  const name = nameOfLabel(label);
+  if (known.size < knownMax && label.length <= labelCharsMax) known.set(label, name);
+  return name;
+}
+
+function nameOfLabel(label: string): string {
   // Some writers put a list or an escape sequence there: `utf-8, us-ascii`, `_iso-2022-jp$ESC`.
   const bare = label
     .slice(0, labelCharsMax)

@@ -127,8 +127,9 @@ function isFreemail(email: string | null | undefined): boolean {
 }
 
 function ofContent(subject: string, text: string): Symptom[] {
+  const whole = `${subject}\n${text}`;
   return RULES.filter(({ in: where, expressions }) =>
-    expressions.every((one) => one.test(where === "subject" ? subject : `${subject}\n${text}`)),
+    expressions.every((one) => one.test(where === "subject" ? subject : whole)),
   ).map(({ name, score, description }) => ({ name, score, description }));
 }
 

@@ -1,6 +1,6 @@
 // Every form under which a hidden mailbox is looked for, in what its owner writes and in what a contact sends: both must be
 // read alike, or what comes back tells which it was.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { domainOf } from "../../mail/address.ts";
 import type { Replacement } from "./scrub/replace-addresses.ts";
 import { shownReplacements } from "./scrub/shown-address.ts";
@@ -16,8 +16,8 @@ export function hiddenForms(hidden: readonly Replacement[], seen: readonly strin
 
 /** As addresses of people's pictures hold it (Gravatar): the hash confirms a guess of the mailbox. */
 function hashed({ from, to }: Replacement): Replacement[] {
-  const hash = (name: string, email: string) => createHash(name).update(email.trim().toLowerCase()).digest("hex");
-  return ["md5", "sha1", "sha256"].map((name) => ({ from: hash(name, from), to: hash(name, to) }));
+  const hashOf = (name: string, email: string) => hash(name, email.trim().toLowerCase());
+  return ["md5", "sha1", "sha256"].map((name) => ({ from: hashOf(name, from), to: hashOf(name, to) }));
 }
 
 /** As OneDrive and SharePoint name the folder of a person. */

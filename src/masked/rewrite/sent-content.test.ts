@@ -4,9 +4,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { carrier } from "./carriers.fixture.ts";
 import { findLeaks } from "./gate/leak-gate.ts";
 import { differenceOf, KINDS, PAIRS, play } from "./oracle-play.fixture.ts";
-import { diceOf } from "./random-tree.fixture.ts";
+import { diceOf, disguise } from "./random-tree.fixture.ts";
 import { createReplacer } from "./scrub/replace-addresses.ts";
 import { createHider, keepingSent, rejoining, tokenDigest } from "./sent-content.ts";
 
@@ -99,6 +100,38 @@ test("encoded words in a text, text read two by two and xtext come back, whateve
     });
     assert.deepEqual([one, two], [0, 0], `${at}`);
   }
+});
+
+test("text that is only glanced at holds nothing that a close look would find", () => {
+  const tally = { changed: 0, left: 0 };
+  for (let seed = 1; seed <= 1_000; seed += 1) {
+    const dice = diceOf(seed);
+    const email = [OWNER, "anna.b@gmail.com", "jo_ann-x@ho-me.example.co.uk"][dice(3)] as string;
+    const spoken = [
+      () => email,
+      () => email.replace("@", " at "),
+      () => email.replace("@", " [at] ").replaceAll(".", " [dot] "),
+      () => email.replace("@", " at ").replaceAll(".", " dot "),
+      () => email.replace(/[@.]/g, "_"),
+      () => email.split("@").reverse().join("="),
+      () => email.replace("@", "-at-").toUpperCase(),
+      () => email.replace("a", "a."),
+      () => disguise(dice, email),
+      () => carrier(dice, email),
+    ][dice(10)]?.();
+    const place = dice(email.length);
+    const broken = [spoken, spoken?.replace(new RegExp(`^(.{${place}})`), "$1\r\n> "), spoken?.slice(dice(9))][dice(3)];
+    const text = `on Monday ${broken} wrote`;
+    const looks = ["", " &"].map((sign) => {
+      const hider = createHider([{ ...TOKEN, email }], KEY);
+      return { text: hider.text(text + sign).text, digests: hider.digests.size, sign };
+    });
+    const [glanced, close] = looks;
+    assert.equal(`${glanced?.text} &`, close?.text, `seed ${seed}: ${text}`);
+    assert.equal(glanced?.digests, close?.digests, `seed ${seed}: ${text}`);
+    tally[glanced?.text === text && glanced.digests === 0 ? "left" : "changed"] += 1;
+  }
+  assert.ok(tally.changed > 200 && tally.left > 30, JSON.stringify(tally));
 });
 
 test("a token that a program broke anywhere is known again", () => {

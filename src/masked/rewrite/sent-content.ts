@@ -5,9 +5,9 @@
 // and a keyed digest of each such string is what lets it out again. A bare address is never let out so: only a token is.
 import { createHmac } from "node:crypto";
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
-import { encodedReadings, type Readings } from "./gate/encoded-readings.ts";
+import { encodedReadings, holdsRun, type Readings } from "./gate/encoded-readings.ts";
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
-import { mayHold, needlesOf, octetsMayHold } from "./gate/needles.ts";
+import { mayHoldPieces, needlesOf, octetsMayHold, piecesOf } from "./gate/needles.ts";
 import { hiddenForms } from "./hidden-forms.ts";
 import { exchangeLinked } from "./mailto-links.ts";
 import { markupIn } from "./scrub/html-markup.ts";
@@ -67,7 +67,8 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   const digests = new Set<string>();
   const forms = tokens.flatMap(formsOf);
   const found = createReplacer(forms.map(({ from, token }) => ({ from, to: token.reverse })));
-  const needles = needlesOf(forms.map(({ from }) => from.normalize("NFKC").toLowerCase()));
+  const lowered = forms.map(({ from }) => from.normalize("NFKC").toLowerCase());
+  const [needles, pieces] = [needlesOf(lowered), piecesOf(lowered)];
   const reads = (text: string) => octetsMayHold(text, needles) && found.name(text.replaceAll("\0", "")).count > 0;
   // What cannot be read to its end comes back as well, whatever it holds: the gate would hold it.
   const isReadAs = ({ texts, isCut }: Readings) => isCut || texts.some(({ text }) => reads(text));
@@ -89,9 +90,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     }),
   );
   const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced) => {
-    if (!isHtml && !SIGNS_OF_CODES.test(source) && !mayHold(source.toLowerCase(), needles)) {
-      return { text: source, count: 0 };
-    }
+    if (!isHtml && holdsNone(source, pieces)) return { text: source, count: 0 };
     const shelf = createShelf(unusedIn(source));
     const opaque: string[] = [];
     let kept = replaceOpaque(source, isHtml, (text, plain) => {
@@ -211,8 +210,12 @@ function remembered<T>(find: (text: string) => T): (text: string) => T {
   };
 }
 
-/** In a text without any of them only letters side by side are read as an address. */
-const SIGNS_OF_CODES = /[^\x01-\x7f]|[<&%\\]|=(?:[0-9a-f]{2}|\r?\n|y)|\bbegin[ -]|[a-z0-9+/_-]{20}/i;
+const SIGNS_OF_CODES = /[^\x01-\x7f]|[<&%\\]|=(?:[0-9a-f]{2}|\r?\n|[y?])|\bbegin[ -]/i;
+
+/** In a text without any of these signs only letters side by side are read as an address. */
+function holdsNone(text: string, pieces: ReturnType<typeof piecesOf>): boolean {
+  return !SIGNS_OF_CODES.test(text) && !holdsRun(text) && !mayHoldPieces(text.toLowerCase(), pieces);
+}
 
 /** It makes links of what is none. */
 const BASE = /<base\b[^<>]*>/gi;

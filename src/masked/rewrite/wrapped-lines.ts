@@ -5,6 +5,7 @@
 // same words with different gaps, the shortest gap stands for both.
 import { hash } from "node:crypto";
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
+import { holdsRun } from "./gate/encoded-readings.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 
 /** Of one mail; what a longer list has besides comes back as it was broken. */
@@ -20,9 +21,14 @@ const LOOKED_AT_CHARS = 200;
 const OTHER_OCTETS = 16;
 const OTHER_CHARS = Buffer.alloc(OTHER_OCTETS).toString("base64url").length;
 
-/** What an address may be written with, and what may hold one in a code. */
+/** What an address may be written with, and what may hold one in a code, but for what needs an underscore. */
 const LIKE_ADDRESS =
-  /[@\uff20\ufe6b=%\\]|&#|&commat|\b(?:at|dot|punkt|point|punto|ponto|punt|arroba)\b|[[({]\s?(?:at|ät)|[-_]at[-_]|-40|\w_\w[^\s]*_\w|[A-Za-z0-9+/_-]{20}/i;
+  /[@\uff20\ufe6b=%\\]|&#|&commat|\b(?:at|dot|punkt|point|punto|ponto|punt|arroba)\b|[[({]\s?(?:at|ät)|-40/i;
+const LIKE_ADDRESS_IN_UNDERSCORES = /[-_]at[-_]|\w_\w[^\s]*_\w/i;
+
+function isLikeAddress(line: string): boolean {
+  return LIKE_ADDRESS.test(line) || holdsRun(line) || (line.includes("_") && LIKE_ADDRESS_IN_UNDERSCORES.test(line));
+}
 /** Tags that begin another line; all others stand within one. */
 const LINE_TAG =
   /^<\/?(?:p|div|br|hr|li|ul|ol|dl|dt|dd|tr|td|th|table|h[1-6]|pre|blockquote|body|center|section|article)\b/i;
@@ -40,7 +46,7 @@ export function lineDigests(key: string, source: string, isHtml: boolean): strin
   const lines = isHtml ? htmlLines(source) : source.split(BREAK);
   const digests = new Set<string>();
   let room = GAPS_MAX;
-  for (const line of new Set(lines.filter((one) => LIKE_ADDRESS.test(one)).slice(0, LINES_MAX))) {
+  for (const line of new Set(lines.filter(isLikeAddress).slice(0, LINES_MAX))) {
     const sums = gapsOf(line).map(({ before, gap, behind }) => sumOf(key, before, behind, gap));
     for (let at = 0; at < sums.length && room > 0; at += GAPS_OF_DIGEST) {
       const some = sums.slice(at, at + Math.min(room, GAPS_OF_DIGEST));

@@ -73,10 +73,17 @@ function takes(budget: Budget, content: Buffer): boolean {
   return true;
 }
 
+/** In session and for each alias of a mail the same bytes are asked about. */
+const peopleByMail = new WeakMap<Buffer, readonly string[]>();
+
 /** Organizers and attendees of the calendars in a mail, in lower case, once each, organizers first, in bounds. */
-export function calendarPeople(bytes: Buffer): string[] {
+export function calendarPeople(bytes: Buffer): readonly string[] {
+  const known = peopleByMail.get(bytes);
+  if (known) return known;
   const found = calendarAddresses(calendarTexts(bytes, newBudget(), 0));
-  return [...new Set(found.map((address) => address.toLowerCase()))].slice(0, INVITED_MAX);
+  const named = [...new Set(found.map((address) => address.toLowerCase()))].slice(0, INVITED_MAX);
+  peopleByMail.set(bytes, named);
+  return named;
 }
 
 function calendarTexts(bytes: Buffer, budget: Budget, nesting: number): string[] {

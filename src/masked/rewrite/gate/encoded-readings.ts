@@ -106,6 +106,17 @@ function runsIn(text: string, letters: Uint8Array, charsMax = RUN_CHARS_MAX): st
   return runs;
 }
 
+/** Is there any run that may be read as base64? Base32 and hexadecimal digits are such runs, too. */
+export function holdsRun(text: string): boolean {
+  for (let from = 0; from + RUN_CHARS_MIN <= text.length; ) {
+    let before = from + RUN_CHARS_MIN - 1;
+    while (before >= from && BASE64[text.charCodeAt(before)] === 1) before -= 1;
+    if (before < from) return true;
+    from = before + 1;
+  }
+  return false;
+}
+
 /** A run may begin before the encoded text does: it is read from each of four places. */
 function base64Runs(text: string): string[] {
   const runs = runsIn(text, BASE64);

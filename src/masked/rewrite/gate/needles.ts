@@ -17,6 +17,25 @@ export function needlesOf(list: readonly string[]): Needles {
   return { list, literals: [...new Set(list.map(literalOf))] };
 }
 
+/**
+ * For each secret the pieces whose letters stand side by side wherever it does, in all readings that join lines. At Gmail dots
+ * may stand anywhere in a local part.
+ */
+export function piecesOf(list: readonly string[]): string[][] {
+  return list.map((needle) => {
+    const address = needle.replace(SHOWN_AT, "@");
+    const isDotless = /@(?:gmail|googlemail)\.com/.test(address);
+    const pieces = (isDotless ? address.slice(address.lastIndexOf("@")) : address).split(/[\s>|._@-]+/);
+    return pieces.filter((piece) => piece !== "");
+  });
+}
+
+/** As `mayHold` of a text without any code, by the pieces of `piecesOf`. */
+export function mayHoldPieces(text: string, lists: readonly (readonly string[])[]): boolean {
+  const bare = bareLetters(text, GAP);
+  return lists.some((pieces) => pieces.every((piece) => bare.includes(piece))) || REVERSE_BARE.test(bare);
+}
+
 const REVERSE_BARE = /r\.[a-z2-7]{26}/;
 
 /**

@@ -62,7 +62,7 @@ const SPOKEN_DOT = "(?:\\.|[\\s>]{1,4}dot[\\s>]{1,4})";
 
 /** `kept` are found and stay: they are what an earlier rule wrote. */
 type Rule = {
-  pattern: RegExp;
+  pattern(): RegExp;
   /** Letters that stand in all that the pattern finds: far quicker to look for. */
   needed: string;
   to: string;
@@ -144,19 +144,23 @@ const LOOSELY: Reading = {
  * texts hold none: they are glanced at and left alone.
  */
 export function createReplacer(replacements: readonly Replacement[], reverseTo?: string): Replacer {
-  const rules: Rule[] = [...replacements]
-    .sort((a, b) => b.from.length - a.from.length)
-    .map(({ from, to }) => ({
-      pattern: patternOf(from),
-      needed: neededOf(from),
-      to,
-      kind: from.includes("@") ? "address" : "words",
-      kept: new Set(),
-    }));
-  // Somebody whose address is a reverse address of another service stays who they are.
-  const kept = new Set(replacements.map(({ to }) => foldText(to)));
-  if (reverseTo !== undefined) rules.push({ pattern: REVERSE, needed: "r.", to: reverseTo, kind: "reverse", kept });
-  return replacerOf(rules);
+  return replacerOf(
+    lazily(() => {
+      const rules: Rule[] = [...replacements]
+        .sort((a, b) => b.from.length - a.from.length)
+        .map(({ from, to }) => ({
+          pattern: lazily(() => patternOf(from)),
+          needed: neededOf(from),
+          to,
+          kind: from.includes("@") ? "address" : "words",
+          kept: new Set(),
+        }));
+      // Somebody whose address is a reverse address of another service stays who they are.
+      const kept = new Set(replacements.map(({ to }) => foldText(to)));
+      if (reverseTo === undefined) return rules;
+      return [...rules, { pattern: () => REVERSE, needed: "r.", to: reverseTo, kind: "reverse", kept }];
+    }),
+  );
 }
 
 /** The same where what stands for an address depends on how it is written. */
@@ -164,10 +168,10 @@ export function createExchanger(exchanges: readonly Exchange[]): Replacer {
   const ruleOf = ({ from, anywhere, write }: Exchange): Rule => {
     const found = from.includes("@") ? "address" : "words";
     const kind = anywhere ? "reverse" : found;
-    return { pattern: patternOf(from), needed: neededOf(from), to: "", kind, kept: new Set(), write };
+    return { pattern: lazily(() => patternOf(from)), needed: neededOf(from), to: "", kind, kept: new Set(), write };
   };
   const sorted = [...exchanges].sort((a, b) => b.from.length - a.from.length);
-  const replacer = replacerOf(sorted.map(ruleOf));
+  const replacer = replacerOf(lazily(() => sorted.map(ruleOf)));
   const reverse = sorted.filter(({ from }) => IS_REVERSE.test(from)).map(ruleOf);
   if (reverse.length === 0) return replacer;
   const loosely = (kind: keyof Replacer) => (source: string) => {
@@ -178,8 +182,10 @@ export function createExchanger(exchanges: readonly Exchange[]): Replacer {
   return { text: loosely("text"), html: loosely("html"), name: loosely("name") };
 }
 
-function replacerOf(rules: readonly Rule[]): Replacer {
-  const anywhere = rules.map((rule): Rule => (rule.kind === "address" ? { ...rule, kind: "reverse" } : rule));
+function replacerOf(rules: () => readonly Rule[]): Replacer {
+  const anywhere = lazily(() =>
+    rules().map((rule): Rule => (rule.kind === "address" ? { ...rule, kind: "reverse" } : rule)),
+  );
   const inText = (source: string) => [
     ...[AS_IT_STANDS, DECODED],
     ...(source.includes("\\") ? [UNESCAPED] : []),
@@ -194,9 +200,9 @@ function replacerOf(rules: readonly Rule[]): Replacer {
     ...(source.includes("<") && source.includes("\n") ? [JOINED_HTML] : []),
   ];
   return {
-    text: (source) => run(rules, source, inText(source), false),
-    html: (source) => run(rules, source, inHtml(source), true),
-    name: (source) => run(anywhere, source, inText(source), false),
+    text: (source) => run(rules(), source, inText(source), false),
+    html: (source) => run(rules(), source, inHtml(source), true),
+    name: (source) => run(anywhere(), source, inText(source), false),
   };
 }
 
@@ -219,7 +225,7 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
     if (isClean && reading === DECODED && !/[&%]/.test(text)) continue;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const seen = reading.glance(text);
-      const meant = rules.filter(({ pattern, needed }) => seen.includes(needed) && seen.search(pattern) !== -1);
+      const meant = rules.filter(({ pattern, needed }) => seen.includes(needed) && seen.search(pattern()) !== -1);
       isClean = meant.length === 0 && reading === AS_IT_STANDS;
       if (meant.length === 0) break;
       const replaced = replaceIn(text, { ...reading, isHtml }, meant);
@@ -229,6 +235,15 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
     }
   }
   return { text, count };
+}
+
+/** Most rules are never needed, and writing a pattern takes longer than looking for its letters. */
+function lazily<T extends {}>(make: () => T): () => T {
+  let made: T | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 /** The address with any +tag, in any case; a text wherever it may be broken into lines, quoted ones too. */
@@ -297,7 +312,7 @@ function replaceIn(source: string, reading: Within, rules: readonly Rule[]): Rep
 function findIn(view: View, source: string, rule: Rule, reading: Within): Found[] {
   const { pattern, to, kind, kept, write } = rule;
   let behind = -1;
-  return [...view.text.matchAll(pattern)].flatMap(({ index, 0: text, groups }) => {
+  return [...view.text.matchAll(pattern())].flatMap(({ index, 0: text, groups }) => {
     if (kept.has(text)) return [];
     const separator = groups?.at ?? (text.includes("@") ? "@" : null);
     const place = { from: index, to: index + text.length, separator };
