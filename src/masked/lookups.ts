@@ -1,5 +1,7 @@
 // What is looked up on every mail, many at a time: whose address it is, an alias with its destinations, its contacts.
 // Nothing is remembered, so that a change acts at once.
+
+import type { Db } from "../platform/database/db.ts";
 import { coalesce, coalesceByOrg } from "../platform/fair/coalesce.ts";
 import type { World } from "../platform/world.ts";
 import { openText } from "./addresses/addresses.ts";
@@ -10,10 +12,23 @@ import type { AliasRow, ContactRow, Destination } from "./types.ts";
 const AT_ONCE_MAX = 200;
 const LANES = 2;
 
+/**
+ * One finder for all that is done with mail in a process: who decides about recipients, who looks at messages and who carries them
+ * on ask the same questions, and share their round trips.
+ */
+function onePerDatabase<F>(make: (db: Db) => F): (world: Pick<World, "db">) => F {
+  const made = new WeakMap<Db, F>();
+  return ({ db }) => {
+    const finder = made.get(db) ?? make(db);
+    made.set(db, finder);
+    return finder;
+  };
+}
+
 export type AliasContext = { alias: AliasRow; destinations: Destination[] };
 
 /** A finder of whose address it is, over all organizations. */
-export function addressFinder({ db }: Pick<World, "db">) {
+export const addressFinder = onePerDatabase((db) => {
   const find = coalesce<string, queries.FoundAddress>({
     keys_max: AT_ONCE_MAX,
     lanes: LANES,
@@ -26,45 +41,51 @@ export function addressFinder({ db }: Pick<World, "db">) {
     },
   });
   return (digest: Buffer) => find(digest.toString("hex"));
-}
+});
 
 export type FindContext = (orgId: string, aliasId: string) => Promise<AliasContext | undefined>;
 
-type Found = Awaited<ReturnType<typeof queries.findDestinationsByAlias>>[number];
+type Found = Awaited<ReturnType<typeof queries.findAliasesWithDestinations>>;
 
-/** A finder of aliases with their destinations in order, deleted aliases too. */
-export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
-  const find = coalesceByOrg<{ alias: AliasRow; rows: Found[] }>({
+const contextRows = onePerDatabase((db) =>
+  coalesceByOrg<Found>({
     keys_max: AT_ONCE_MAX,
     lanes: LANES,
     load: async (asked) => {
       const keys = asked.map(({ org_id, key }) => ({ org_id, id: key }));
-      const [aliases, destinations] = await Promise.all([
-        queries.findAliasesByKey(world.db, keys),
-        queries.findDestinationsByAlias(world.db, keys),
-      ]);
+      const rows = await queries.findAliasesWithDestinations(db, keys);
       // Ids of aliases are unique over all organizations.
-      const byAlias = Map.groupBy(destinations, ({ alias_id }) => alias_id);
-      return aliases.map((alias) => [alias.org_id, alias.id, { alias, rows: byAlias.get(alias.id) ?? [] }]);
+      const byAlias = Map.groupBy(rows, ({ id }) => id);
+      return [...byAlias].map(([id, found]) => [(found[0] as Found[0]).org_id, id, found]);
     },
-  });
+  }),
+);
+
+/** A finder of aliases with their destinations in order, deleted aliases too. */
+export function contextFinder(world: Pick<World, "db" | "seal">): FindContext {
+  const find = contextRows(world);
   return async (orgId, aliasId) => {
-    const found = await find(orgId, aliasId);
-    if (!found) return undefined;
-    const destinations = found.rows.map(({ id, status, sealed, pgp_sealed, pgp_hide_subject }) => ({
-      id,
-      status,
-      email: openText(world, orgId, sealed),
-      pgp: pgp_sealed && { sealed: pgp_sealed, hide_subject: pgp_hide_subject },
-    }));
-    return { alias: found.alias, destinations };
+    const rows = await find(orgId, aliasId);
+    const [alias] = rows ?? [];
+    if (!rows || !alias) return undefined;
+    const destinations = rows.flatMap((row) => (row.destination_id === null ? [] : openDestination(world, row)));
+    return { alias, destinations };
   };
+}
+
+function openDestination(
+  world: Pick<World, "seal">,
+  row: Pick<AliasRow, "org_id"> & queries.DestinationOfAlias,
+): Destination {
+  const { org_id, destination_id: id, status, sealed, pgp_sealed, pgp_hide_subject } = row;
+  const pgp = pgp_sealed && { sealed: pgp_sealed, hide_subject: pgp_hide_subject };
+  return { id, status, email: openText(world, org_id, sealed), pgp };
 }
 
 export type IsAliasDomain = (orgId: string, domain: string) => Promise<boolean>;
 
 /** Whether an organization has, or had, masked aliases at a domain. */
-export function aliasDomainFinder({ db }: Pick<World, "db">): IsAliasDomain {
+export const aliasDomainFinder = onePerDatabase((db): IsAliasDomain => {
   const find = coalesceByOrg<true>({
     keys_max: AT_ONCE_MAX,
     lanes: LANES,
@@ -77,12 +98,12 @@ export function aliasDomainFinder({ db }: Pick<World, "db">): IsAliasDomain {
     },
   });
   return async (orgId, domain) => (await find(orgId, domain)) === true;
-}
+});
 
 export type FindContact = (alias: Pick<AliasRow, "org_id" | "id">, digest: Buffer) => Promise<ContactRow | undefined>;
 
 /** A finder of an alias's contacts by the digests of their addresses. */
-export function contactFinder({ db }: Pick<World, "db">): FindContact {
+export const contactFinder = onePerDatabase((db): FindContact => {
   const nameOf = (aliasId: string, digest: Buffer) => `${aliasId}/${digest.toString("hex")}`;
   const find = coalesceByOrg<ContactRow>({
     keys_max: AT_ONCE_MAX,
@@ -97,4 +118,4 @@ export function contactFinder({ db }: Pick<World, "db">): FindContact {
     },
   });
   return ({ org_id, id }, digest) => find(org_id, nameOf(id, digest));
-}
+});

@@ -115,14 +115,23 @@ export function findAlias(tx: Query, orgId: string, id: string) {
 type Key = { org_id: string; id: string };
 const keyArrays = (keys: readonly Key[]) => [keys.map(({ org_id }) => org_id), keys.map(({ id }) => id)];
 
-/** Aliases of any organizations, deleted ones too. Index: masked_alias_pkey. */
-export function findAliasesByKey(db: Query, keys: readonly Key[]) {
-  return db.query<AliasRow>(
-    `select ${COLUMNS.split(",")
-      .map((name) => `a.${name.trim()}`)
-      .join(", ")}
+const OF_ALIAS = COLUMNS.split(",")
+  .map((name) => `a.${name.trim()}`)
+  .join(", ");
+
+/**
+ * Aliases of any organizations, deleted ones too, each with its destinations in the order they were given: a row for each, one
+ * without for an alias that has none. Indexes: masked_alias_pkey, masked_alias_destination_pkey, masked_destination_pkey.
+ */
+export function findAliasesWithDestinations(db: Query, keys: readonly Key[]) {
+  return db.query<AliasRow & (DestinationOfAlias | { destination_id: null })>(
+    `select ${OF_ALIAS}, d.id as destination_id, d.sealed, d.status, d.pgp_sealed, d.pgp_hide_subject
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
-       join masked_alias a on a.org_id = k.org_id and a.id = k.id`,
+       join masked_alias a on a.org_id = k.org_id and a.id = k.id
+       left join (masked_alias_destination ad
+                  join masked_destination d on d.org_id = ad.org_id and d.id = ad.destination_id)
+         on ad.org_id = a.org_id and ad.alias_id = a.id
+      order by a.id, ad.position`,
     keyArrays(keys),
   );
 }
@@ -156,24 +165,12 @@ export async function findAddressesOfPerson(
 }
 
 export type DestinationOfAlias = {
-  alias_id: string;
-  id: string;
+  destination_id: string;
   sealed: Buffer;
   status: DestinationStatus;
+  pgp_sealed: Buffer | null;
+  pgp_hide_subject: boolean;
 };
-type WithKey = { pgp_sealed: Buffer | null; pgp_hide_subject: boolean };
-
-/** The destinations of aliases of any organizations, in the order they were given. Index: masked_alias_destination_pkey. */
-export function findDestinationsByAlias(db: Query, keys: readonly Key[]) {
-  return db.query<DestinationOfAlias & WithKey & { org_id: string }>(
-    `select ad.org_id, ad.alias_id, d.id, d.sealed, d.status, d.pgp_sealed, d.pgp_hide_subject
-       from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
-       join masked_alias_destination ad on ad.org_id = k.org_id and ad.alias_id = k.id
-       join masked_destination d on d.org_id = ad.org_id and d.id = ad.destination_id
-      order by ad.alias_id, ad.position`,
-    keyArrays(keys),
-  );
-}
 
 /** An alias with its row locked, a deleted one too. */
 export function lockAlias(tx: Tx, orgId: string, id: string) {
@@ -306,7 +303,7 @@ export async function hasMaskedAliases(tx: Query, orgId: string, domainId: strin
 
 /** The destinations of aliases, in the order they were given. */
 export function findAliasDestinations(tx: Query, orgId: string, aliasIds: readonly string[]) {
-  return tx.query<DestinationOfAlias>(
+  return tx.query<{ alias_id: string; id: string; sealed: Buffer; status: DestinationStatus }>(
     `select ad.alias_id, d.id, d.sealed, d.status
        from masked_alias_destination ad
        join masked_destination d on d.org_id = ad.org_id and d.id = ad.destination_id

@@ -27,7 +27,14 @@ import type { Token } from "../rewrite/tokens.ts";
 import type { ForwardOrder, GivenId } from "../rewrite/write-forwards.ts";
 import { maskedSettings } from "../settings.ts";
 import { isSuspicious, type Suspicious, tellKeyUnusable, tellQuarantined, warnOwner } from "../settle/reports.ts";
-import { type ActivityType, type AliasRow, type ContactRow, DESTINATION_BOUNCING, type Destination } from "../types.ts";
+import {
+  type ActivityType,
+  type AliasRow,
+  type ContactRow,
+  type ContactSecrets,
+  DESTINATION_BOUNCING,
+  type Destination,
+} from "../types.ts";
 import * as carry from "./carry.ts";
 import { isLoop, loopMark } from "./loops.ts";
 import { linkedTokens, probingTokens, sentKey, sentRows, tokensOf } from "./sent.ts";
@@ -366,9 +373,10 @@ async function introduce(
 ): Promise<People> {
   const all = everybody(named);
   const rows = await ensureContacts(world, find, alias, all);
-  const known = ({ email }: Person) => {
-    const row = rows.get(email.toLowerCase()) as ContactRow;
-    const { reply_local, email: kept } = openContact(world, alias.org_id, row.sealed);
+  const rowOf = ({ email }: Person) => rows.get(email.toLowerCase()) as ContactRow;
+  const opened = new Map([...rows.values()].map((row) => [row, openContact(world, alias.org_id, row.sealed)]));
+  const known = (person: Person) => {
+    const { reply_local, email: kept } = opened.get(rowOf(person)) as ContactSecrets;
     return { kept, reverse: `${reply_local}@${alias.domain}` };
   };
   const isOwner = ({ email }: Person) => mailboxes.some((one) => isSameMailbox(one, email));
@@ -378,15 +386,15 @@ async function introduce(
     return { name: isOwner(person) ? (plainName(person) ?? reverse) : shownName(person), email: reverse };
   };
   return {
-    author: rows.get(named.from.email.toLowerCase()) as ContactRow,
+    author: rowOf(named.from),
     email: named.from.email,
     from: shown(named.from),
     to: [{ name: null, email: addressOf(alias) }, ...named.to.map(shown)],
     cc: named.cc.map(shown),
     reply_to: named.reply_to.map(shown),
-    reverse: all.map((person) => ({ from: person.email, to: shown(person).email })),
+    reverse: all.map((person) => ({ from: person.email, to: known(person).reverse })),
     owners: all.filter(isOwner).flatMap((person) => [person.email, known(person).kept]),
-    shown_ids: all.map(({ email }) => (rows.get(email.toLowerCase()) as ContactRow).id),
+    shown_ids: all.map((person) => rowOf(person).id),
   };
 }
 

@@ -19,6 +19,24 @@ test("the same secret sealed twice differs, and neither shows it", () => {
   assert.equal(first.indexOf(secret.subarray(0, 8)), -1);
 });
 
+test("a digest that is asked for often is the same, and another under another root", () => {
+  const own = createSeal(Buffer.alloc(32, 7));
+  const [first, second] = [own.hashOften("a@b.example", "x"), own.hashOften("a@b.example", "x")];
+  assert.deepEqual([first, second], [own.hash("a@b.example", "x"), first]);
+  assert.notDeepEqual(own.hashOften("a@b.example", "y"), first);
+  own.use({ root: Buffer.alloc(32, 8), data: new Map(), sealing: 0 });
+  assert.notDeepEqual(own.hashOften("a@b.example", "x"), first);
+});
+
+test("a value that is opened often is opened again under other keys, and in its context only", () => {
+  const own = createSeal(Buffer.alloc(32, 7));
+  const sealed = own.seal(secret, "x");
+  assert.deepEqual([own.openOften(sealed, "x"), own.openOften(sealed, "x")], [secret, secret]);
+  assert.throws(() => own.openOften(sealed, "y"), SealBroken);
+  own.use({ root: Buffer.alloc(32, 8), data: new Map(), sealing: 0 });
+  assert.throws(() => own.openOften(sealed, "x"), SealBroken);
+});
+
 test("a value does not open in another context", () => {
   const sealed = seal.seal(secret, "webhook-secret:1");
   assert.throws(() => seal.open(sealed, "webhook-secret:2"), SealBroken);

@@ -10,6 +10,7 @@ import {
   type KeyObject,
   randomBytes,
 } from "node:crypto";
+import { createLru } from "../fair/lru.ts";
 
 /** What is sealed and digested with. `sealing`: the number of the data key for new values; 0 is the root. */
 export type SealKeys = { root: Buffer; data: ReadonlyMap<number, Buffer>; sealing: number };
@@ -19,8 +20,12 @@ export type Seal = {
   seal(plain: Buffer, context: string): Buffer;
   /** Decrypts; throws SealBroken when the bytes, the context or the keys are not the ones sealed with. */
   open(sealed: Buffer, context: string): Buffer;
+  /** The same for short values that are opened again and again: the last of them are remembered. Not to be written into. */
+  openOften(sealed: Buffer, context: string): Buffer;
   /** HMAC-SHA256 under a key of its own for each context: 32 bytes, comparable, not reversible. */
   hash(text: string, context: string): Buffer;
+  /** The same for what is asked again and again and is no secret by itself (addresses, ids): the last of them are remembered. */
+  hashOften(text: string, context: string): Buffer;
   /** From now on these are the keys. */
   use(keys: SealKeys): void;
 };
@@ -41,6 +46,9 @@ const TAG_BYTES = 16;
 const HEAD_BYTES = 2 + NONCE_BYTES + TAG_BYTES;
 /** Derived keys are remembered for the contexts in use; a context for each record simply passes through. */
 const KEYS_MAX = 1_000;
+/** A mail to an alias asks for the same ten digests at each step, and for half of them with each mail. */
+const REMEMBERED_MAX = 2_000;
+const OFTEN_BYTES_MAX = 1_000;
 
 /** What a value that is sealed now with the data key of this number begins with. */
 export function sealedHead(dataKey: number): Buffer {
@@ -51,32 +59,53 @@ export function sealedHead(dataKey: number): Buffer {
 export function createSeal(root: Buffer): Seal {
   let keys: SealKeys = { root: checked(root), data: new Map(), sealing: 0 };
   let derive = deriver(keys);
+  const [digests, opened] = [createLru<Buffer>(REMEMBERED_MAX), createLru<Buffer>(REMEMBERED_MAX)];
+  const hash = (text: string, context: string): Buffer =>
+    createHmac("sha256", derive(0, "hash", context))
+      .update(text, "utf8")
+      .digest();
   const rootId = (): number => createHash("sha256").update("postern key id").update(keys.root).digest()[0]!;
+  const open = (sealed: Buffer, context: string): Buffer => {
+    if (sealed.length < HEAD_BYTES) throw new SealBroken("the sealed value is too short to be one");
+    const [version, id] = sealed as unknown as [number, number];
+    if (version !== WITH_ROOT && version !== WITH_DATA_KEY)
+      throw new SealBroken(`the sealed value has version ${version}, known are ${WITH_ROOT} and ${WITH_DATA_KEY}`);
+    const number = version === WITH_ROOT ? 0 : id;
+    if (number === 0 ? version !== WITH_ROOT || id !== rootId() : !keys.data.has(number))
+      throw new SealBroken("the value was sealed under another master key");
+    return openBytes(sealed, context, derive(number, "seal", context));
+  };
   return {
     seal(plain, context) {
       const { sealing } = keys;
       const head = sealing === 0 ? Buffer.from([WITH_ROOT, rootId()]) : sealedHead(sealing);
       return sealBytes(plain, context, head, derive(sealing, "seal", context));
     },
-    open(sealed, context) {
-      if (sealed.length < HEAD_BYTES) throw new SealBroken("the sealed value is too short to be one");
-      const [version, id] = sealed as unknown as [number, number];
-      if (version !== WITH_ROOT && version !== WITH_DATA_KEY)
-        throw new SealBroken(`the sealed value has version ${version}, known are ${WITH_ROOT} and ${WITH_DATA_KEY}`);
-      const number = version === WITH_ROOT ? 0 : id;
-      if (number === 0 ? version !== WITH_ROOT || id !== rootId() : !keys.data.has(number))
-        throw new SealBroken("the value was sealed under another master key");
-      return openBytes(sealed, context, derive(number, "seal", context));
+    openOften(sealed, context) {
+      if (sealed.length > OFTEN_BYTES_MAX) return open(sealed, context);
+      const name = `${context}\n${sealed.toString("latin1")}`;
+      const known = opened.get(name);
+      if (known) return known;
+      const plain = open(sealed, context);
+      opened.set(name, plain);
+      return plain;
     },
-    hash: (text, context) =>
-      createHmac("sha256", derive(0, "hash", context))
-        .update(text, "utf8")
-        .digest(),
+    open,
+    hash,
+    hashOften(text, context) {
+      const name = `${context}\n${text}`;
+      const known = digests.get(name);
+      if (known) return known;
+      const digest = hash(text, context);
+      digests.set(name, digest);
+      return digest;
+    },
     use(given) {
       for (const key of [given.root, ...given.data.values()]) checked(key);
       if (given.sealing !== 0 && !given.data.has(given.sealing)) throw new RangeError("values are sealed with no key");
       keys = given;
       derive = deriver(keys);
+      for (const remembered of [digests, opened]) remembered.clear();
     },
   };
 }
