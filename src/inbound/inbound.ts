@@ -173,6 +173,7 @@ function fromRow(row: queries.MailRow, examine: (about: Examinable) => Examined)
     size: row.size,
     released: row.released_at !== null,
     replayed: row.processed_at !== null,
+    alone: false, // not known any more
     rule_ids: row.rule_ids,
     examination: examine({ origin, envelope, received_at: row.received_at, verdicts: keptVerdicts(row) }),
   };

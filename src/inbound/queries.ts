@@ -342,6 +342,18 @@ export function finishMail(tx: Tx, rows: readonly FinishRow[]) {
   );
 }
 
+/** Takes claimed mail that is alone out of the queue, and all there is of it; returns what still had its claim. */
+export function forgetMail(tx: Tx, claims: readonly Claim[]) {
+  return tx.query<Claim>(
+    `with mine as (
+       delete from inbound_queue q using ${CLAIMS} where ${MINE} returning q.org_id, q.id, q.raw_id, q.claim_id),
+     e as (delete from inbound_email e using mine where e.org_id = mine.org_id and e.id = mine.id),
+     r as (delete from inbound_raw r using mine where r.org_id = mine.org_id and r.id = mine.raw_id)
+     select org_id, id, claim_id from mine`,
+    claimValues(claims),
+  );
+}
+
 // Threads ----------------------------------------------------------------------------------------------------------
 
 /** Mail received earlier, by Message-ID (with angle brackets). Index: inbound_email_by_message_id. */

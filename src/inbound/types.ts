@@ -142,6 +142,8 @@ export type Mail = {
   released: boolean;
   /** It was processed before. */
   replayed: boolean;
+  /** Its rows hold all there is of it: it came for nobody else, and nothing lies outside the database. */
+  alone: boolean;
   /** What that found to be the rules for it, which counted it. */
   rule_ids: readonly string[];
   examination: Examination;
@@ -163,6 +165,8 @@ export type Outcome = {
   events: OutgoingEvent[];
   forwards: RawMessage[];
   rule_ids: string[];
+  /** Nothing of the mail stays; for one that is `alone`. */
+  forgets?: boolean;
   /** Further writes in the same transaction, such as the bounce that the mail reports. */
   also?: (tx: Tx) => Promise<void>;
   shared?: Shared;

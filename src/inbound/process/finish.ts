@@ -79,12 +79,13 @@ async function commit(world: FinishWorld, ports: FinishPorts, batch: readonly Wa
 
 async function write(tx: Tx, world: FinishWorld, batch: readonly Waiting[]): Promise<void> {
   const at = new Date(world.clock.now());
-  const finished = await queries.finishMail(
-    tx,
-    batch.map(({ job, outcome }) => toRow(job, outcome, at)),
-  );
+  const kept = batch.filter(({ outcome }) => !outcome.forgets);
+  const rows = kept.map(({ job, outcome }) => toRow(job, outcome, at));
+  const finished = rows.length === 0 ? [] : await queries.finishMail(tx, rows);
+  const claims = batch.flatMap(({ job, outcome }) => (outcome.forgets ? claimOf(job) : []));
+  const forgotten = claims.length === 0 ? [] : await queries.forgetMail(tx, claims);
   // By the claim: after an outage one process may hold a mail twice, under the claim that lapsed and under a new one.
-  const ours = new Set(finished.map(({ id, claim_id }) => `${id} ${claim_id}`));
+  const ours = new Set([...finished, ...forgotten].map(({ id, claim_id }) => `${id} ${claim_id}`));
   const mine = batch.filter(({ job }) => ours.has(`${job.mail.id} ${job.claim_id}`));
   await countReceived(
     tx,
@@ -123,6 +124,10 @@ async function write(tx: Tx, world: FinishWorld, batch: readonly Waiting[]): Pro
     world,
     mine.flatMap(({ outcome }) => outcome.events),
   );
+}
+
+function claimOf({ mail: { org_id, id }, claim_id }: Job): queries.Claim {
+  return { org_id, id, claim_id };
 }
 
 function toRow({ mail, claim_id }: Job, outcome: Outcome, processed_at: Date): queries.FinishRow {

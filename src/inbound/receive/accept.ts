@@ -111,7 +111,8 @@ async function prepare(
   }
   const emails = incoming.recipients.map((recipient) => emailColumns(world, incoming, recipient, rawId));
   const claim_id = world.random.uuid();
-  const jobs = emails.map((email, index) => toJob(incoming, { ...email, claim_id, index }, examination));
+  const alone = emails.length === 1 && [...blobKeys.values()].every((key) => key === null);
+  const jobs = emails.map((email, index) => toJob(incoming, { ...email, claim_id, index, alone }, examination));
   const isOurs = processor.reserve(jobs);
   return {
     raws: orgIds.map((org_id) => rawColumns(incoming, { org_id, id: rawId, blob_key: blobKeys.get(org_id) ?? null })),
@@ -175,7 +176,7 @@ function emailColumns(
 
 function toJob(
   incoming: Incoming,
-  email: { id: string; raw_id: string; claim_id: string; index: number },
+  email: { id: string; raw_id: string; claim_id: string; index: number; alone: boolean },
   examination: Examined,
 ): Job {
   const { recipient, route } = incoming.recipients[email.index] as Incoming["recipients"][number];
@@ -196,6 +197,7 @@ function toJob(
       size: incoming.bytes.length,
       released: false,
       replayed: false,
+      alone: email.alone,
       rule_ids: [],
       examination,
     },

@@ -36,6 +36,8 @@ export type ArrivedMail = {
   received_at: Date;
   /** Somebody looked at it in quarantine and wants it. */
   released: boolean;
+  /** Nobody else's mail and nothing outside the database belongs to it: it can be forgotten at once. */
+  alone: boolean;
   examination: Examined & {
     reply(order: ReplyOrder): Promise<BuiltReply | { kind: "failed"; reason: string }>;
     forwards(order: ForwardsOrder): Promise<BuiltForwards | { kind: "failed"; reason: string }>;
@@ -60,7 +62,7 @@ type NothingFound = typeof NOTHING_FOUND;
 function outcomeOf<F = NothingFound>(
   status: "delivered" | "failed" | "dropped" | "quarantined",
   reason: string | null,
-  more: { found?: F; forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void>; shared?: Shared },
+  more: { found?: F; forwards?: RawMessage[]; also?: (tx: Tx) => Promise<void>; shared?: Shared; forgets?: boolean },
 ) {
   const found: F | NothingFound = more.found ?? NOTHING_FOUND;
   return { status, reason, events: [], forwards: [], rule_ids: [], ...more, found };
@@ -140,7 +142,7 @@ const NO_COUNTS = { received: 0, forwarded: 0, replied: 0, blocked: 0 };
 
 /**
  * The outcome of a mail: what leaves, with the activity, the counters and the traces, in one transaction. What is in
- * quarantine stays until it is released or deleted, or its retention ends; everything else is forgotten.
+ * quarantine stays until it is released or deleted, or its retention ends; everything else is forgotten, at once where that can be.
  */
 export function conclude<F = NothingFound>(
   world: CarryWorld,
@@ -150,7 +152,9 @@ export function conclude<F = NothingFound>(
   const { entries, counts, leaving = [], ids = [], sent = [], contact = null } = end;
   const { org_id, id: alias_id } = alias;
   const traces: NewTrace[] = leaving.map(({ raw, trace }) => ({ ...trace, org_id, id: raw.id, alias_id }));
-  if (end.status !== "quarantined") traces.unshift({ org_id, id: mail.id, kind: "received", alias_id });
+  const isOver = end.status !== "quarantined";
+  const forgets = isOver && isForgottenAtOnce(mail);
+  if (isOver && !forgets) traces.unshift({ org_id, id: mail.id, kind: "received", alias_id });
   const fact: ConcludedMail = {
     org_id,
     alias_id,
@@ -166,11 +170,19 @@ export function conclude<F = NothingFound>(
   const found = end.found === undefined ? {} : { found: end.found };
   const { also } = end;
   const more = also ? { also: async (tx: Tx) => void (await also(tx)) } : {};
-  return outcomeOf<F>(end.status, end.reason, { ...found, ...more, forwards, shared: { write: concludeMails, fact } });
+  const shared = { write: concludeMails, fact };
+  return outcomeOf<F>(end.status, end.reason, { ...found, ...more, forwards, shared, forgets });
+}
+
+/** What somebody would have got in a test can be looked at for an hour. */
+function isForgottenAtOnce({ alone, environment }: ArrivedMail): boolean {
+  return alone && environment === "live";
 }
 
 /** Mail for an alias that was deleted since it was taken: dropped, and nothing of it stays. */
-export function gone(world: CarryWorld, { org_id, id }: ArrivedMail) {
+export function gone(world: CarryWorld, mail: ArrivedMail) {
+  const { org_id, id } = mail;
+  if (isForgottenAtOnce(mail)) return outcomeOf("dropped", "the alias was deleted", { forgets: true });
   const also = (tx: Tx) => insertTraces(world, tx, [{ org_id, id, kind: "received" }]);
   return outcomeOf("dropped", "the alias was deleted", { also });
 }

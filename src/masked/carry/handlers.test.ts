@@ -66,6 +66,7 @@ function arrived(
     size: bytes.length,
     received_at: new Date(world.clock.now() - age_ms),
     released: false,
+    alone: false,
     examination: {
       bytes: async () => bytes,
       verdicts: async () => ({
@@ -111,6 +112,18 @@ test("a forward whose parser is busy goes on, in session and later", async () =>
   assert.equal(forward?.recipient, D);
   const read = await PostalMime.parse(forward?.mime ?? "");
   assert.deepEqual([read.from?.address, read.subject], [contact.reply_address, "order"]);
+});
+
+test("a mail that nobody else's belongs to is forgotten with its outcome, any other by its trace", async () => {
+  const forward = forwardHandler(world, ports, judging);
+  const tracesOf = async (change: Partial<carry.ArrivedMail>) => {
+    const outcome = await forward({ ...arrived(C, null, {}), ...change });
+    return { forgets: outcome.forgets, kinds: outcome.shared?.fact.traces.map(({ kind }) => kind) };
+  };
+  const kept = { forgets: false, kinds: ["received", "forward"] };
+  assert.deepEqual(await tracesOf({ alone: true, environment: "live" }), { forgets: true, kinds: ["forward"] });
+  assert.deepEqual(await tracesOf({ alone: false, environment: "live" }), kept);
+  assert.deepEqual(await tracesOf({ alone: true, environment: "test" }), kept, "a test is looked at for an hour");
 });
 
 test("a reply waits for the parser and for DNS; after four hours its author is informed, and it is over", async () => {
