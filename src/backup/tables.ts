@@ -10,16 +10,17 @@ export type Table = { name: string; columns: string[] };
 const FORMS = [
   ...["timezone=UTC", "datestyle=ISO", "intervalstyle=postgres", "bytea_output=hex", "extra_float_digits=1"],
   ...["client_encoding=UTF8", "statement_timeout=0", "idle_in_transaction_session_timeout=0", "lock_timeout=0"],
-  ...["postern.scope=system", "search_path=public"],
+  "postern.scope=system",
 ];
 const NAME = /^[a-z_][a-z0-9_]*$/;
 
-/** A connection of its own, without limits of time, that sees every organization's rows. */
-export async function connect(url: string): Promise<pg.Client> {
+/** A connection of its own to this schema, without limits of time, that sees every organization's rows. */
+export async function connect(url: string, schema = "public"): Promise<pg.Client> {
   const options = FORMS.map((form) => `-c ${form}`).join(" ");
   const client = new pg.Client({ connectionString: url, options, keepAlive: true });
   client.on("error", () => undefined); // the statement under way fails with the same
   await client.connect();
+  await client.query(`set search_path = ${pg.escapeIdentifier(schema)}`);
   return client;
 }
 
@@ -41,14 +42,14 @@ export async function tablesOf(client: pg.Client): Promise<Table[]> {
     `select c.relname::text as name, array_agg(a.attname::text order by a.attnum) as columns
        from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
             and a.attgenerated = ''
-      where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+      where c.relnamespace = current_schema()::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
             and c.relname not in ('schema_migration', 'schema_migration_restoring')
             and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')
       group by c.oid, c.relname order by c.relname`,
   );
   const references = await client.query<{ name: string; target: string }>(
     `select conrelid::regclass::text as name, confrelid::regclass::text as target from pg_constraint
-      where contype = 'f' and connamespace = 'public'::regnamespace and conrelid <> confrelid and conparentid = 0`,
+      where contype = 'f' and connamespace = current_schema()::regnamespace and conrelid <> confrelid and conparentid = 0`,
   );
   return inOrder(rows, references.rows);
 }
@@ -89,7 +90,7 @@ export async function daysOf(client: pg.Client): Promise<string[]> {
   const { rows } = await client.query<{ day: string }>(
     `select distinct to_char(to_date(right(c.relname, 8), 'YYYYMMDD'), 'YYYY-MM-DD') as day
        from pg_class c join pg_inherits i on i.inhrelid = c.oid
-      where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname ~ '_[0-9]{8}$' order by 1`,
+      where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and c.relname ~ '_[0-9]{8}$' order by 1`,
   );
   return rows.map(({ day }) => day);
 }
@@ -98,7 +99,7 @@ export async function daysOf(client: pg.Client): Promise<string[]> {
 export async function sequencesOf(client: pg.Client): Promise<{ name: string; value: string }[]> {
   const { rows } = await client.query<{ name: string; value: string }>(
     `select sequencename::text as name, last_value::text as value from pg_sequences
-      where schemaname = 'public' and last_value is not null order by 1`,
+      where schemaname = current_schema() and last_value is not null order by 1`,
   );
   return rows;
 }

@@ -1,6 +1,7 @@
 // `postern cells`: what Citus does with the schema of this database, where DATABASE_URL names a coordinator (docs/scaling.md).
+import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
-import { CellProblem, distribute, listCells, moveCell, type Server } from "../platform/database/cells.ts";
+import { addCell, CellProblem, distribute, listCells, moveCell, type Server } from "../platform/database/cells.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { commandConfig } from "./command-config.ts";
 
@@ -12,6 +13,12 @@ export function addCellCommands(program: Command): void {
     .description("every cell with its server and size, and the servers that may have cells")
     .option("--json", "one JSON object")
     .action(({ json }: { json?: boolean }) => run(async (url) => show(await listCells(url), json ?? false)));
+  cells
+    .command("add")
+    .argument("<cell>", "its name: that of its role and schema")
+    .description("make an empty cell for another Postern; DATABASE_URL names a superuser")
+    .option("--json", "one JSON object")
+    .action((name: string, { json }: { json?: boolean }) => run((url) => add(url, name, json ?? false)));
   cells
     .command("distribute")
     .description("give the schema of this database to Citus; no process may use it meanwhile")
@@ -27,6 +34,13 @@ export function addCellCommands(program: Command): void {
         console.log(`${name} is on ${to} now.`);
       }),
     );
+}
+
+async function add(url: string, name: string, json: boolean): Promise<void> {
+  const password = randomBytes(24).toString("base64url");
+  const database_url = await addCell(url, { name, password });
+  const text = `The cell ${name} was made. Its Postern has this address, which is shown once, and a master key and host names of its own:`;
+  console.log(json ? JSON.stringify({ cell: name, database_url }) : `${text}\n  DATABASE_URL=${database_url}`);
 }
 
 async function run(work: (url: string) => Promise<void>): Promise<void> {

@@ -2,29 +2,42 @@
 // masked addresses are the same as on one PostgreSQL.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { distribute, isDistributed, listCells, moveCell } from "../../src/platform/database/cells.ts";
+import { makeBackup } from "../../src/backup/backup.ts";
+import { fillDatabase } from "../../src/backup/restore.ts";
+import { fileTarget } from "../../src/backup/store.ts";
+import { createClock } from "../../src/platform/clock.ts";
+import { addCell, distribute, isDistributed, listCells, moveCell } from "../../src/platform/database/cells.ts";
 import { openDb } from "../../src/platform/database/db.ts";
 import { migrate } from "../../src/platform/database/migrate.ts";
-import { type Citus, lacksCitus, startCitus } from "../support/citus.ts";
+import { startEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
+import { createFolderBlobs } from "../../src/platform/storage/blobs.ts";
+import { type Citus, lacksCitus, startCitus, withSchema } from "../support/citus.ts";
+import { connectToRows, digestTables } from "../support/table-digests.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const STORIES = ["send", "outcomes", "masked", "bounces"];
 const STORY_MS = 600_000;
+const ADD = `insert into suppression (org_id, id, email, reason, scope_type, source, created_at)
+             values ($1, $2, $3, 'manual', 'org', 'manual', $4)`;
 
 describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
   const dir = lacksCitus ? "" : mkdtempSync(join(tmpdir(), "postern-cells-"));
   const org = "01000000-0000-7000-8000-000000000001";
   let citus: Citus;
   let url: string;
+  /** Who finds the tables of Postern's schema, too. */
+  let asSuperuser: string;
 
   before(async () => {
     chmodSync(dir, 0o711); // run by root, PostgreSQL runs as an ordinary user
     citus = await startCitus(dir, 2, { fsync: "off" });
     url = citus.urlOf();
+    asSuperuser = withSchema(citus.adminUrlOf(), "postern");
   });
   after(async () => {
     await citus?.stop();
@@ -63,18 +76,103 @@ describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
     assert.deepEqual(await migrate(url), []);
   });
 
-  it("moves to the other worker", async () => {
+  /** Addresses that were added, one after the other, until `work` was done. */
+  async function writing(work: () => Promise<void>): Promise<string[]> {
+    const db = openDb(url, { onError: () => undefined, distributed: true });
+    const added: string[] = [];
+    let isOver = false;
+    const write = async (): Promise<void> => {
+      for (let n = 0; !isOver; n += 1) {
+        const email = `${n}@example.org`;
+        await db.execute(ADD, [org, randomUUID(), email, new Date()]);
+        added.push(email);
+      }
+    };
+    try {
+      const writes = write();
+      await work().finally(() => {
+        isOver = true;
+      });
+      await writes;
+      return added;
+    } finally {
+      await db.close();
+    }
+  }
+
+  async function suppressed(): Promise<string[]> {
+    const db = openDb(url, { onError: () => undefined, distributed: true });
+    const rows = await db.query<{ email: string }>("select email from suppression").finally(() => db.close());
+    return rows.map(({ email }) => email);
+  }
+
+  it("moves to the other worker while it is written to", async () => {
     const { cells, servers } = await listCells(url);
     assert.equal(cells.length, 1);
     const [cell] = cells;
     const to = servers.find(({ port }) => port !== cell?.port && port !== citus.coordinator.port);
     assert.ok(cell && to);
     await assert.rejects(moveCell(url, { name: cell.name, to }), /name a superuser/);
-    await moveCell(citus.adminUrlOf(), { name: cell.name, to });
+    const added = await writing(() => moveCell(citus.adminUrlOf(), { name: cell.name, to }));
+    assert.ok(added.length > 0);
+    assert.deepEqual((await suppressed()).sort(), added.sort());
     assert.deepEqual(
       (await listCells(url)).cells.map(({ name, port }) => [name, port]),
       [["postern", to.port]],
     );
+    assert.deepEqual(await organizations(), { system: 2, own: 1, other: 0 });
+  });
+
+  it("is backed up there, and restored in one PostgreSQL with the same rows", async () => {
+    const clock = createClock({ offsetFile: null });
+    const blobs = createFolderBlobs(join(dir, "blobs"), (error) => assert.fail(String(error)));
+    const target = fileTarget(join(dir, "cell.backup"));
+    const master_key = Buffer.alloc(32, 7);
+    const made = await makeBackup(
+      { database_url: url, blobs, master_key, clock },
+      {
+        ...{ target, locks: { passphrase: "words", recipients: [] }, bodies: "included", version: "1" },
+        progress: () => undefined,
+      },
+    );
+    assert.ok(made.rows > 2);
+    const plain = await startEmbeddedPostgres({ data_dir: join(dir, "plain"), settings: { fsync: "off" } });
+    try {
+      await fillDatabase(
+        { database_url: plain.url, blobs, clock },
+        {
+          ...{ target, keys: { passphrase: "words", identities: [] }, master_key, replace: false },
+          progress: () => undefined,
+        },
+      );
+      const there = await connectToRows(asSuperuser);
+      const here = await connectToRows(plain.url);
+      assert.deepEqual(await digestTables(here), await digestTables(there));
+      await Promise.all([there.end(), here.end()]);
+    } finally {
+      await plain.stop();
+    }
+  });
+
+  it("has others beside it, which cannot reach each other's rows", async () => {
+    await assert.rejects(addCell(url, { name: "cell_2", password: "x" }), /name a superuser/);
+    for (const name of ["Cell", "public", "pg_cell", "a-b"])
+      await assert.rejects(addCell(citus.adminUrlOf(), { name, password: "x" }), /cannot be a cell's name/);
+    const other = await addCell(citus.adminUrlOf(), { name: "cell_2", password: "x" });
+    await assert.rejects(
+      addCell(citus.adminUrlOf(), { name: "cell_2", password: "x" }),
+      /role or a schema cell_2 already/,
+    );
+    const { cells } = await listCells(url);
+    assert.deepEqual(cells.map(({ name }) => name).sort(), ["cell_2", "postern"]);
+    assert.equal(await isDistributed(other), true);
+    const db = openDb(other, { onError: () => undefined, distributed: true });
+    try {
+      assert.deepEqual(await db.query("select id from organization"), []);
+      await assert.rejects(db.query("select id from postern.organization"), /permission denied/);
+    } finally {
+      await db.close();
+    }
     assert.deepEqual(await organizations(), { system: 2, own: 1, other: 0 });
   });
 

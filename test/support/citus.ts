@@ -71,7 +71,7 @@ export async function citusDatabase() {
   try {
     await migrate(url);
     await distribute(url);
-    return { url, admin_url: citus.adminUrlOf(database), distributed: true, drop };
+    return { url, admin_url: withSchema(citus.adminUrlOf(database), DATABASE), distributed: true, drop };
   } catch (error) {
     await drop();
     throw error;
@@ -132,6 +132,13 @@ function faceOf(servers: [EmbeddedPostgres, ...EmbeddedPostgres[]]): Citus {
       for (const server of servers) await server.stop();
     },
   };
+}
+
+/** An address of a superuser whose statements find the tables of this schema. */
+export function withSchema(address: string, schema: string): string {
+  const url = new URL(address);
+  url.searchParams.set("options", `-c search_path=${schema} -c timezone=UTC`);
+  return url.href;
 }
 
 /** Without the name of a process that would supervise it. */

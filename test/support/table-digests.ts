@@ -13,7 +13,7 @@ export async function connectToRows(url: string): Promise<pg.Client> {
 /** By table, without what a restore itself writes. */
 export async function digestTables(client: pg.Client): Promise<Record<string, string>> {
   const tables = await client.query<{ name: string }>(
-    `select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace
+    `select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = current_schema()::regnamespace
         and not relispartition and relname not in ('sending_guard', 'schema_migration')`,
   );
   const found: Record<string, string> = {};

@@ -1,6 +1,9 @@
 // A cell: the schema of one Postern as Citus places it, whole, on one of its servers, and moves it to another while it is used. Every
-// statement touches one server, so that statements stay as they are. Not here: which organization lives in which cell (there is one).
+// statement touches one server, so that statements stay as they are. Several cells of one Citus have a role and a Postern each, which
+// know nothing of each other. Not here: which organization lives in which cell (its Postern knows).
 import pg from "pg";
+import { sleep } from "../clock.ts";
+import { migrate } from "./migrate.ts";
 
 export type Cell = { name: string; host: string; port: number; bytes: number; tables: number };
 export type Server = { host: string; port: number };
@@ -12,6 +15,14 @@ const MOVE_MS = 24 * 3_600_000;
 /** True if Citus keeps this schema's tables. False for a PostgreSQL without it, and before the first migration. */
 export function isDistributed(url: string): Promise<boolean> {
   return withClient(url, ANSWER_MS, distributed);
+}
+
+/** The schema that Postern's tables are in: `public`, and the one that it was given to Citus as. */
+export function schemaOf(url: string): Promise<string> {
+  return withClient(url, ANSWER_MS, async (client) => {
+    if (!(await distributed(client))) return "public";
+    return (await client.query<{ name: string }>("select current_schema()::text as name")).rows[0]?.name ?? "public";
+  });
 }
 
 async function distributed(client: pg.Client): Promise<boolean> {
@@ -51,19 +62,66 @@ export function distribute(url: string): Promise<string> {
     const { rows } = await client.query("select to_regclass('schema_migration') is not null as is_there");
     if (!rows[0].is_there) throw new CellProblem("There is no schema yet: run postern migrate first.");
     await refuseUsers(client);
-    await client.query("begin");
-    await leavePublic(client);
-    await client.query(DROP_TRIGGERS);
-    await client.query(LOG_ALL);
-    await client.query(REWRITE_POLICIES);
-    const { rows: named } = await client.query<{ name: string }>("select current_schema()::text as name");
-    const { rows: walled } = await client.query<{ name: string }>(WALLED);
-    for (const { name } of walled) await client.query(`alter table ${name} no force row level security`);
-    await client.query("select citus_schema_distribute(current_schema()::regnamespace)");
-    for (const { name } of walled) await client.query(`alter table ${name} force row level security`);
-    await client.query("commit");
-    return named[0]?.name ?? "";
+    return await give(client);
   });
+}
+
+async function give(client: pg.Client): Promise<string> {
+  await client.query("begin");
+  await leavePublic(client);
+  await client.query(DROP_TRIGGERS);
+  await client.query(LOG_ALL);
+  await client.query(REWRITE_POLICIES);
+  const { rows: named } = await client.query<{ name: string }>("select current_schema()::text as name");
+  const { rows: walled } = await client.query<{ name: string }>(WALLED);
+  for (const { name } of walled) await client.query(`alter table ${name} no force row level security`);
+  await client.query("select citus_schema_distribute(current_schema()::regnamespace)");
+  for (const { name } of walled) await client.query(`alter table ${name} force row level security`);
+  await client.query("commit");
+  return named[0]?.name ?? "";
+}
+
+const NAME = /^(?!pg_)[a-z][a-z0-9_]{0,62}$/;
+
+/**
+ * Makes an empty cell: a role of this name and password, which may use nothing but its own schema, and the schema, brought up to date and
+ * given to Citus. Answers the address for the processes of its Postern. What was begun is removed where it fails.
+ */
+export async function addCell(url: string, { name, password }: { name: string; password: string }): Promise<string> {
+  if (!NAME.test(name) || name === "public")
+    throw new CellProblem(`"${name}" cannot be a cell's name: lower-case letters, digits and _, the first a letter.`);
+  const own = new URL(url);
+  own.username = name;
+  own.password = password;
+  await withClient(url, ANSWER_MS, (client) => makeRole(client, name, password));
+  try {
+    await migrate(own.href);
+    await withClient(own.href, MOVE_MS, give);
+  } catch (error) {
+    await withClient(url, MOVE_MS, async (client) => {
+      await client.query(`drop schema ${name} cascade`);
+      await client.query(`drop role ${name}`);
+    }).catch(() => undefined);
+    throw error;
+  }
+  return own.href;
+}
+
+/** Citus makes both on its other servers, too. */
+async function makeRole(client: pg.Client, name: string, password: string): Promise<void> {
+  await needCitus(client);
+  const { rows } = await client.query<{ rolsuper: boolean; taken: boolean }>(
+    `select rolsuper, to_regrole($1) is not null or to_regnamespace($1) is not null as taken
+       from pg_roles where rolname = current_user`,
+    [name],
+  );
+  if (!rows[0]?.rolsuper)
+    throw new CellProblem("A role is made for the cell: name a superuser in DATABASE_URL for this command.");
+  if (rows[0].taken) throw new CellProblem(`There is a role or a schema ${name} already.`);
+  await client.query("begin");
+  await client.query(`create role ${name} login password ${pg.escapeLiteral(password)}`);
+  await client.query(`create schema ${name} authorization ${name}`);
+  await client.query("commit");
 }
 
 /**
@@ -79,9 +137,38 @@ export function moveCell(url: string, { name, to }: { name: string; to: Server }
     );
     if (!rows[0].sees_all) throw new CellProblem(SEES_TOO_LITTLE);
     const move = "select citus_schema_move($1::regnamespace, $2, $3, shard_transfer_mode => 'auto')";
-    await client.query(move, [name, to.host, to.port]);
+    await letReplicate(url, () => client.query(move, [name, to.host, to.port]));
   });
 }
+
+/**
+ * Citus brings what is written during a move to the new server as a role that it makes for this move. PostgreSQL lets no role that
+ * row-level security binds write there ("cannot replicate into relation with row-level security enabled"), and tries again every 5 s: the
+ * move would never end. So that role, which goes when the move ends, is freed of it as soon as it is there.
+ */
+async function letReplicate(url: string, move: () => Promise<unknown>): Promise<void> {
+  const ended = new AbortController();
+  const freeing = withClient(url, ANSWER_MS, async (client) => {
+    while (!ended.signal.aborted) {
+      await client.query("select run_command_on_workers($1)", [FREE_REPLICATION]).catch(() => undefined);
+      await sleep(FREE_EVERY_MS, ended.signal);
+    }
+  });
+  try {
+    await move();
+  } finally {
+    ended.abort();
+    await freeing.catch(() => undefined);
+  }
+}
+
+const FREE_EVERY_MS = 500;
+const FREE_REPLICATION = `do $$ declare found record; begin
+  set local citus.enable_alter_role_propagation = off;
+  for found in select distinct rolname from pg_subscription join pg_roles r on r.oid = subowner
+      where subname like 'citus\\_shard\\_move\\_%' and not rolsuper and not rolbypassrls loop
+    execute format('alter role %I bypassrls', found.rolname);
+  end loop; end $$`;
 
 const SEES_TOO_LITTLE =
   "Citus copies with the rights of the role of DATABASE_URL, and row-level security hides the rows from this one: name a superuser in DATABASE_URL for this command.";

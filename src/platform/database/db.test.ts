@@ -197,6 +197,16 @@ it("lets nobody hold what it has locked for ever: a session that stands still in
   assert.equal(isUnavailable({ code: "25P03" }), true);
 });
 
+it("takes a server that Citus lost for an outage, though Citus has no code for it", () => {
+  const failed = (code: string, message: string) => isUnavailable(Object.assign(new Error(message), { code }));
+  const lost = [
+    "could not commit transaction for shard 102008 on at least one active node",
+    "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally",
+  ];
+  for (const message of lost) assert.deepEqual([failed("XX000", message), failed("23505", message)], [true, false]);
+  assert.equal(failed("XX000", "cache lookup failed for relation 1"), false);
+});
+
 describe("work that is done while the database is unavailable", () => {
   const away = Object.assign(new Error("shutting down"), { code: "57P01" });
 

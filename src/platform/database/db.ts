@@ -84,10 +84,15 @@ export function isUnavailable(error: unknown): boolean {
   const code = (error as { code?: string })?.code ?? "";
   if (/^(08...|57014|57P0.|53...|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
   if (isUnanswered(error)) return true;
-  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
-    (error as Error)?.message ?? "",
-  );
+  const message = (error as Error)?.message ?? "";
+  return UNAVAILABLE_OF_PG.test(message) || (code === "XX000" && UNAVAILABLE_OF_CITUS.test(message));
 }
+
+const UNAVAILABLE_OF_PG =
+  /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/;
+/** A server behind the coordinator was lost during a statement or a commit, which is done or not. Citus has no code for that. */
+const UNAVAILABLE_OF_CITUS =
+  /^(could not commit transaction for shard|server closed the connection|SSL connection has been closed|no connection to the server|could not (receive data from|send data to) server)/;
 
 /** SQLSTATE query_canceled: a statement took longer than it may, and did nothing. */
 export function isOutOfTime(error: unknown): boolean {

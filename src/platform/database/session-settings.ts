@@ -25,7 +25,7 @@ export function startUpOptions(settings: readonly Setting[]): string {
   return settings.map(([name, value]) => `-c ${name}=${value}`).join(" ");
 }
 
-/** The beginning of a transaction that has them, of two for one name the later one. */
-export function beginWith(settings: readonly Setting[]): string {
-  return ["begin", ...settings.map(([name, value]) => `set local ${name} = '${value}'`)].join("; ");
+/** The beginning of a transaction of this kind that has them, of two for one name the later one. */
+export function beginWith(settings: readonly Setting[], begin = "begin"): string {
+  return [begin, ...settings.map(([name, value]) => `set local ${name} = '${value}'`)].join("; ");
 }
