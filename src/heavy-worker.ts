@@ -115,8 +115,9 @@ async function openServer() {
 }
 
 /** A blob that may not be on the disk ends the whole service, not this process alone. */
-function openOwnWorld({ config, database_url }: HeavyStart): World {
-  const built = buildWorld(config, createLog({ level: config.log_level, role: "heavy" }), database_url);
+function openOwnWorld({ config, database_url, distributed }: HeavyStart): World {
+  const log = createLog({ level: config.log_level, role: "heavy" });
+  const built = buildWorld(config, log, database_url, distributed);
   if (config.s3) return built;
   const end = (failure: Error): void => tell({ kind: "fatal", reason: failure.message });
   return { ...built, blobs: createFolderBlobs(join(config.data_dir, "blobs"), end) };

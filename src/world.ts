@@ -81,6 +81,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string, distri
   return {
     config,
     database_url: databaseUrl,
+    distributed,
     clock,
     resolver,
     log,

@@ -38,7 +38,7 @@ export type HeavyProcess = {
 };
 
 /** What it is started with. */
-export type HeavyStart = { config: Config; database_url: string };
+export type HeavyStart = { config: Config; database_url: string; distributed: boolean };
 export type ToHeavy =
   | ({ kind: "start" } & HeavyStart)
   | { kind: "piece"; id: string; piece: Uint8Array }
@@ -62,7 +62,7 @@ const ENDED = "the work on this request was lost; try again shortly";
 type Waiting = Map<string, PromiseWithResolvers<HeavyAnswer>>;
 type Running = { child: ChildProcess; waiting: Waiting; isOver(): boolean; ended: Promise<void> };
 
-type OuterWorld = Pick<World, "config" | "log" | "database_url" | "clock">;
+type OuterWorld = Pick<World, "config" | "log" | "database_url" | "distributed" | "clock">;
 
 /** Prepares the process; `worker` is the file that runs in it. `lookMs` is for tests. */
 export function createHeavyProcess(world: OuterWorld, worker: URL, lookMs: number = LOOK_MS): HeavyProcess {
@@ -106,7 +106,8 @@ function send(child: ChildProcess, message: ToHeavy): Promise<void> {
   return new Promise((done) => child.send(message, () => done()));
 }
 
-function startProcess({ config, log, database_url }: OuterWorld, file: URL, lookMs: number): Running {
+function startProcess(world: OuterWorld, file: URL, lookMs: number): Running {
+  const { config, log, database_url, distributed = false } = world;
   const child = fork(fileURLToPath(file), { execArgv: FLAGS, serialization: "advanced" });
   const waiting: Waiting = new Map();
   const ended = Promise.withResolvers<void>();
@@ -141,7 +142,7 @@ function startProcess({ config, log, database_url }: OuterWorld, file: URL, look
     if (code !== 0 && !isOver) log.error({ code, signal }, "the process for heavy requests ended and is replaced");
     over();
   });
-  void send(child, { kind: "start", config, database_url });
+  void send(child, { kind: "start", config, database_url, distributed });
   child.unref();
   child.channel?.unref();
   return { child, waiting, isOver: () => isOver, ended: ended.promise };

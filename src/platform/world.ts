@@ -17,6 +17,8 @@ export type World = {
   config: Config;
   /** Where `db` is: for threads, which open it for themselves. */
   database_url: string;
+  /** Citus keeps its tables. */
+  distributed?: boolean;
   db: Db;
   clock: Clock;
   random: Random;
