@@ -35,7 +35,7 @@ export async function benchAll({ names, json, resume }: AllOptions): Promise<boo
   return !results.some(isFailed);
 }
 
-function isFailed(result: Done): result is Failed {
+export function isFailed(result: Done): result is Failed {
   return "error" in result;
 }
 
@@ -50,9 +50,14 @@ function keep(results: Done[]): void {
   writeFileSync(KEPT, `${JSON.stringify(results, null, 1)}\n`);
 }
 
+type Extra = { args?: string[]; env?: Record<string, string> };
+
 /** Its figures go to history.csv by itself; its last line is its result. */
-function runOne(name: string): Promise<Done> {
-  const child = spawn(process.execPath, [RUN, name, "--json"], { stdio: ["ignore", "pipe", "pipe"] });
+export function runOne(name: string, { args = [], env = {} }: Extra = {}): Promise<Done> {
+  const child = spawn(process.execPath, [RUN, name, "--json", ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   const end = () => void child.kill("SIGTERM");
   process.once("exit", end);
   const late = setTimeout(() => child.kill("SIGTERM"), EACH_MS_MAX);

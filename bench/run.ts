@@ -1,7 +1,8 @@
-// npm run bench -- <name>|all [--json] [--rows N] [--resume]: N rows or events for the benches of a deep database (10,000,000), of an
+// npm run bench -- <name>|all [--json] [--rows N] [--resume] [--against COMMIT [--turns N]]: N rows or events for the benches of a deep database (10,000,000), of an
 // import and of a queue of scheduled mail (1,000,000).
 import { parseArgs } from "node:util";
 import { benchAccept } from "./accept.ts";
+import { benchAgainst } from "./against.ts";
 import { benchAll } from "./all.ts";
 import { benchBatch } from "./batch.ts";
 import { benchClaims } from "./claims.ts";
@@ -13,10 +14,12 @@ import { benchListen } from "./listen.ts";
 import { benchLists } from "./lists.ts";
 import { benchMasked } from "./masked.ts";
 import { benchOutbound } from "./outbound.ts";
+import { benchRest } from "./rest.ts";
 import { benchSchedule } from "./schedule.ts";
 import { benchStats } from "./stats.ts";
 import { type BenchResult, report } from "./support/bench.ts";
 import { benchSuppressions } from "./suppressions.ts";
+import { benchWal } from "./wal.ts";
 import { benchWebhooks } from "./webhooks.ts";
 
 const { values, positionals } = parseArgs({
@@ -25,6 +28,8 @@ const { values, positionals } = parseArgs({
     json: { type: "boolean", default: false },
     rows: { type: "string" },
     resume: { type: "boolean", default: false },
+    against: { type: "string" },
+    turns: { type: "string", default: "2" },
   },
 });
 
@@ -41,6 +46,8 @@ const BENCHES = new Map<string, Bench>([
   ["latency", { run: benchLatency }],
   ["listen", { run: benchListen }],
   ["webhooks", { run: (rows) => benchWebhooks(given(rows)), takesRows: true }],
+  ["rest", { run: benchRest }],
+  ["wal", { run: (rows) => benchWal(given(rows)), takesRows: true }],
   ["claims", { run: benchClaims }],
   ["schedule", { run: (rows) => benchSchedule(given(rows)), takesRows: true }],
   ["stats", { run: (rows) => benchStats(rows === undefined ? undefined : { events: rows }), takesRows: true }],
@@ -52,7 +59,9 @@ const BENCHES = new Map<string, Bench>([
 
 function refuse(sentence: string): never {
   console.error(`${sentence}\nnpm run bench -- <name> [--json] [--rows N]`);
-  console.error(`npm run bench -- all [--json] [--resume]; there are ${[...BENCHES.keys()].join(", ")}`);
+  console.error(
+    `npm run bench -- all [--json] [--resume]\nnpm run bench -- <name>|all --against <commit> [--turns N] [--json]; there are ${[...BENCHES.keys()].join(", ")}`,
+  );
   process.exit(2);
 }
 
@@ -72,6 +81,13 @@ const [name = ""] = positionals;
 const bench = BENCHES.get(name);
 if (!bench && name !== "all") refuse(`there is no bench of the name ${name}`);
 const rows = readRows(name);
+if (values.against !== undefined) {
+  const turns = Number(values.turns);
+  if (!Number.isInteger(turns) || turns < 1) refuse(`--turns ${values.turns} is not a whole number above 0`);
+  const names = bench ? [name] : [...BENCHES.keys()];
+  const { against: commit, rows: given, json } = values;
+  process.exit((await benchAgainst({ names, commit, turns, json, ...(given ? { rows: given } : {}) })) ? 0 : 1);
+}
 if (!bench) {
   const { json, resume } = values;
   process.exit((await benchAll({ names: [...BENCHES.keys()], json, resume })) ? 0 : 1);

@@ -19,6 +19,11 @@ import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { processorSeconds } from "./processor.ts";
 import { type BenchSink, startBenchSink } from "./sink.ts";
 
+/** The tree of Postern that is measured: another version with `--against`, else this one. */
+const PROGRAM = process.env.POSTERN_BENCH_PROGRAM;
+/** Beside another version no peer is measured. */
+export const IS_ALONE = process.env.POSTERN_BENCH_ALONE === "1";
+
 export const FILLING_MS = 3_600_000;
 
 /** The database for what a bench fills in beforehand: a statement may take an hour there, not the product's half minute. */
@@ -50,6 +55,8 @@ export type Stage = {
   domain_id: string;
   /** The embedded database of the processes, for preloading and looking. */
   database_url: string;
+  /** The same database as its superuser. */
+  admin_url: string;
   synchronous_commit: string;
   /** Seconds of processor time that Postern's processes and the database have used so far. */
   processor(): { postern: number; database: number };
@@ -79,11 +86,12 @@ export async function setStage(
     const http = index === 0 ? (settings.env.POSTERN_HTTP as string) : `127.0.0.1:${await freePort()}`;
     if (roles.includes("api")) base_urls.push(`http://${http}`);
     const own = { POSTERN_INTERNAL: "127.0.0.1:0", POSTERN_HTTP: http };
-    processes.push(await startPostern(settings, roles, index === 0 ? {} : own));
+    processes.push(await startPostern(settings, roles, index === 0 ? {} : own, PROGRAM));
   }
   const domain = "shop.example";
   const { id: domain_id } = await addVerifiedDomain(apiOf(settings), dns, domain);
-  const database_url = (await runningEmbeddedPostgres(join(dir, "postgres")))?.url ?? "";
+  const database = await runningEmbeddedPostgres(join(dir, "postgres"));
+  const database_url = database?.url ?? "";
   const postmaster = postmasterOf(dir) ?? 0;
   return {
     settings,
@@ -94,6 +102,7 @@ export async function setStage(
     domain,
     domain_id,
     database_url,
+    admin_url: (database?.admin_url ?? "").replace(/\/postgres(?=\?|$)/, "/postern"),
     synchronous_commit: await withClient({ database_url }, async (client) => {
       const { rows } = await client.query("show synchronous_commit");
       return rows[0].synchronous_commit;
@@ -187,8 +196,9 @@ export async function costOf<T>(
 /** Of the minute before the bench: afterwards it tells of the bench itself. */
 const LOAD_BEFORE = round(loadavg()[0] as number, 2);
 
-/** The commit of this tree, `+` when files differ from it; "unknown" without git. */
+/** The commit of this tree, `+` when files differ from it; "unknown" without git, "before" for another version. */
 export function commitOf(): string {
+  if (PROGRAM !== undefined) return "before";
   try {
     const git = (...args: string[]) => execFileSync("git", args, { cwd: import.meta.dirname, encoding: "utf8" }).trim();
     return git("rev-parse", "--short", "HEAD") + (git("status", "--porcelain", "--", "../../src") === "" ? "" : "+");
