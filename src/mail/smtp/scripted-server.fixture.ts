@@ -13,6 +13,8 @@ export type Peer = {
   line: () => Promise<string | null>;
   /** Everything up to and with CRLF.CRLF. */
   message: () => Promise<Buffer | null>;
+  /** That many bytes. */
+  chunk: (length: number) => Promise<Buffer | null>;
   /** Waits until the client has gone, and gives what it had sent that nobody took. */
   gone: () => Promise<Buffer>;
   pause: () => void;
@@ -65,12 +67,17 @@ function makePeer(plain: Socket): Peer {
     });
   };
   listen(plain);
-  const until = async (end: string): Promise<Buffer | null> => {
-    for (;;) {
+  const until = (end: string) =>
+    take(() => {
       const at = buffered.indexOf(end);
-      if (at >= 0) {
-        const taken = buffered.subarray(0, at + end.length);
-        buffered = buffered.subarray(at + end.length);
+      return at < 0 ? null : at + end.length;
+    });
+  const take = async (length: () => number | null): Promise<Buffer | null> => {
+    for (;;) {
+      const there = length();
+      if (there !== null) {
+        const taken = buffered.subarray(0, there);
+        buffered = buffered.subarray(there);
         return taken;
       }
       if (isGone) return null;
@@ -92,6 +99,7 @@ function makePeer(plain: Socket): Peer {
       return line;
     },
     message: () => until("\r\n.\r\n"),
+    chunk: (length) => take(() => (buffered.length < length ? null : length)),
     gone: async () => {
       while (!isGone) {
         await new Promise<void>((resolve) => {
