@@ -1,5 +1,6 @@
 // Memory at rest: Postern with all roles after its start, and its embedded PostgreSQL apart. Resident memory of Postern's own
-// processes, and of PostgreSQL the proportional share (PSS), as its processes share most of theirs. Linux only.
+// process, of the one for heavy requests where the bench's first requests have started it (it ends after five idle minutes), and
+// of PostgreSQL the proportional share (PSS), as its processes share most of theirs. Linux only.
 import { readdirSync, readFileSync } from "node:fs";
 import { residentMib } from "../test/support/resident.ts";
 import { type BenchResult, conditions, round, setStage } from "./support/bench.ts";
@@ -12,15 +13,16 @@ export async function benchRest(): Promise<BenchResult> {
   const stage = await setStage();
   try {
     await new Promise((resolve) => setTimeout(resolve, REST_MS));
-    const all = family(stage.processes.map(({ pid }) => pid));
+    const services = stage.processes.map(({ pid }) => pid);
+    const all = family(services);
     const database = family(all.filter(isPostmaster));
-    const own = all.filter((pid) => !database.includes(pid));
+    const others = all.filter((pid) => !database.includes(pid) && !services.includes(pid));
     return {
       name: "rest",
       conditions: conditions({ roles: "all", rest_ms: REST_MS }, stage),
       ours: {
-        postern_mib: round(sum(own.map((pid) => residentMib(pid) ?? 0))),
-        postern_processes: own.length,
+        postern_mib: round(sum(services.map((pid) => residentMib(pid) ?? 0))),
+        heavy_process_mib: round(sum(others.map((pid) => residentMib(pid) ?? 0))),
         database_mib: round(sum(database.map(proportionalMib))),
         database_processes: database.length,
       },

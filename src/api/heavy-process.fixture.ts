@@ -16,6 +16,7 @@ process.on("message", (message: ToHeavy) => {
   while (url === "/stand-still");
   const kept: unknown[] = [];
   while (url === "/take-all") kept.push(new Array(100_000).fill(kept.length));
-  const answer = { status: 200, headers: {}, body: Buffer.from(String(bytes)), processor_ms: 1 };
+  const body = Buffer.from(String(url === "/pid" ? process.pid : bytes));
+  const answer = { status: 200, headers: {}, body, processor_ms: 1 };
   tell({ kind: "answer", id, answer });
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { until } from "../../test/support/until.ts";
 import { createClock } from "../platform/clock.ts";
 import { createLog } from "../platform/process/log.ts";
 import { Refusal } from "../platform/refusal.ts";
@@ -10,7 +11,7 @@ const clock = createClock({});
 const heavy = createHeavyProcess(
   { config: {} as never, database_url: "", log, clock },
   new URL("./heavy-process.fixture.ts", import.meta.url),
-  20,
+  { look_ms: 20 },
 );
 after(() => heavy.stop());
 
@@ -50,3 +51,27 @@ test("a body arrives whole, whatever its pieces", async () => {
   const { body } = await ask("/", [new Uint8Array(3_000_000), new Uint8Array(1), new Uint8Array(0)]);
   assert.equal(Buffer.from(body).toString(), "3000001");
 });
+
+test("a process with nothing to do is ended, and what comes next starts another", async () => {
+  const other = createHeavyProcess(
+    { config: {} as never, database_url: "", log, clock },
+    new URL("./heavy-process.fixture.ts", import.meta.url),
+    { idle_ms: 1 },
+  );
+  const pidOf = async (id: string): Promise<number> => {
+    const request = { id, method: "GET", url: "/pid", headers: {}, ip: "", account: {} as never };
+    return Number(Buffer.from((await other.ask(request, [])).body).toString());
+  };
+  const first = await pidOf("x");
+  await until("the process has ended", () => !isRunning(first));
+  assert.notEqual(await pidOf("y"), first);
+  await other.stop();
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

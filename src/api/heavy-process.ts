@@ -1,8 +1,9 @@
 // The process for heavy requests: a second API (src/heavy-worker.ts), with a world of its own over the same database, so
 // that whatever a request holds there, it holds nobody's mail, health or SMTP here. A process and not a thread: the kernel
 // can then prefer this one for the processor, and collecting the garbage there stops nothing here. It starts when it is first
-// needed. One that runs out of memory or stands still is ended and replaced: its requests are answered 503. Not here: which
-// requests are heavy (heavy.ts), and whose turn it is.
+// needed, and is ended when it had nothing to do for a while: it takes as much memory as the service. One that runs out of memory
+// or stands still is ended and replaced: its requests are answered 503. Not here: which requests are heavy (heavy.ts), and whose
+// turn it is.
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config.ts";
@@ -54,6 +55,8 @@ export type FromHeavy =
 /** One thread collects its garbage: of two processors it takes one. */
 const FLAGS = ["--max-old-space-size=768", "--max-semi-space-size=32", "--single-threaded-gc", "--v8-pool-size=1"];
 const LOOK_MS = 5_000;
+/** A start takes a second or two of the next heavy request. */
+const IDLE_MS = 5 * 60_000;
 /** Looks without a beat while something is asked: the longest request takes seconds. */
 const STUCK_LOOKS = 12;
 const STOP_MS = 10_000;
@@ -64,30 +67,54 @@ type Running = { child: ChildProcess; waiting: Waiting; isOver(): boolean; ended
 
 type OuterWorld = Pick<World, "config" | "log" | "database_url" | "distributed" | "clock">;
 
-/** Prepares the process; `worker` is the file that runs in it. `lookMs` is for tests. */
-export function createHeavyProcess(world: OuterWorld, worker: URL, lookMs: number = LOOK_MS): HeavyProcess {
+type Times = { look_ms: number; idle_ms: number };
+const TIMES: Times = { look_ms: LOOK_MS, idle_ms: IDLE_MS };
+
+/** Prepares the process; `worker` is the file that runs in it. `times` are for tests. */
+export function createHeavyProcess(world: OuterWorld, worker: URL, times: Partial<Times> = {}): HeavyProcess {
+  const { look_ms, idle_ms } = { ...TIMES, ...times };
   let running: Running | null = null;
+  let idle: NodeJS.Timeout | undefined;
+  let ending: Promise<unknown> = Promise.resolve();
   let isStopped = false;
+
+  /** What is asked from here on starts another one. */
+  function end(): void {
+    clearTimeout(idle);
+    if (running !== null && !running.isOver()) ending = Promise.all([ending, endProcess(running)]);
+    running = null;
+  }
+
+  function endWhenIdle({ waiting }: Running): void {
+    clearTimeout(idle);
+    if (waiting.size === 0) idle = setTimeout(end, idle_ms).unref();
+  }
 
   return {
     ask(request, pieces) {
       if (isStopped) return Promise.reject(new Refusal("unavailable", ENDED));
-      if (running === null || running.isOver()) running = startProcess(world, worker, lookMs);
+      clearTimeout(idle);
+      if (running === null || running.isOver()) running = startProcess(world, worker, look_ms);
       const asked = Promise.withResolvers<HeavyAnswer>();
-      running.waiting.set(request.id, asked);
-      void handOver(world, running.child, request, pieces);
-      return asked.promise;
+      const process = running;
+      process.waiting.set(request.id, asked);
+      void handOver(world, process.child, request, pieces);
+      return asked.promise.finally(() => process === running && endWhenIdle(process));
     },
     async stop() {
       isStopped = true;
-      if (running === null || running.isOver()) return;
-      const { child, ended } = running;
-      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
-      await send(child, { kind: "stop" });
-      await ended;
-      clearTimeout(timer);
+      end();
+      await ending;
     },
   };
+}
+
+/** Once its requests are answered. */
+async function endProcess({ child, ended }: Running): Promise<void> {
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+  await send(child, { kind: "stop" });
+  await ended;
+  clearTimeout(timer);
 }
 
 /** One piece after another, so that no large body holds this process for long. */
