@@ -1523,6 +1523,9 @@ create table source (
   weight smallint default 1 not null,
   warmup_started_at timestamp with time zone,
   removed_at timestamp with time zone,
+  held_at timestamp with time zone,
+  held_by text,
+  held_note text,
   constraint source_pkey PRIMARY KEY (id),
   constraint source_weight_check CHECK (((weight >= 1) AND (weight <= 100)))
 );

@@ -39,6 +39,8 @@ import { startOutboundWork } from "./outbound/background.ts";
 import { guardSending } from "./outbound/guard/guard.ts";
 import { mountWitness } from "./outbound/guard/witness.ts";
 import { mountQueue } from "./outbound/operate/queue-routes.ts";
+import { mountRelayed } from "./outbound/operate/relayed-routes.ts";
+import { mountSources } from "./outbound/operate/source-routes.ts";
 import { laneFinder, MTA_CHANNEL, notifier, startOutbound } from "./outbound/outbound.ts";
 import { mountPools } from "./outbound/pools/pool-endpoints.ts";
 import { mountRelays } from "./outbound/route/relay-endpoints.ts";
@@ -139,6 +141,8 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
   mountDashboard(api, world, (scope) => {
     mountPeople(scope, { ...world, mailer: serviceMailer(world, engine), reviewFigures: reviewFigures(world) });
     mountQueue(scope, world);
+    mountSources(scope, world);
+    mountRelayed(scope, world);
     mountHealth(scope, world, () => examine({ try_smtp: null }, () => world.config));
   });
 }

@@ -426,3 +426,18 @@ export async function findHolder(
   const [holder] = await queries.findHolders(world.db, [domainName]);
   return holder;
 }
+
+type DomainKey = { org_id: string; domain_id: string };
+
+/** The names of domains by their ids, over all organizations. */
+export async function domainNames(world: Pick<World, "db">, keys: DomainKey[]): Promise<Map<string, string>> {
+  const rows = await queries.findNames(world.db, keys);
+  return new Map(rows.map(({ id, domain }) => [id, domain]));
+}
+
+const ALIKE_MAX = 1_000;
+
+/** The ids of domains whose name fits a pattern of `like`, over all organizations; at most 1,000. */
+export async function domainsLike(world: Pick<World, "db">, pattern: string): Promise<string[]> {
+  return (await queries.findAlike(world.db, pattern, ALIKE_MAX)).map(({ id }) => id);
+}

@@ -199,3 +199,16 @@ export function hasDomains(db: Query) {
 export function findByDmarcToken(db: Query, token: string) {
   return db.query<DomainRow>(`select ${COLUMNS} from domain where dmarc_token = $1`, [token]);
 }
+
+/** Index: primary key. */
+export function findNames(db: Query, keys: { org_id: string; domain_id: string }[]) {
+  return db.query<{ id: string; domain: string }>(
+    `select id, domain from unnest($1::uuid[], $2::uuid[]) as wanted (org_id, id) join domain using (org_id, id)`,
+    [keys.map(({ org_id }) => org_id), keys.map(({ domain_id }) => domain_id)],
+  );
+}
+
+/** It reads the table: for operators alone. */
+export function findAlike(db: Query, pattern: string, limit: number) {
+  return db.query<{ id: string }>("select id from domain where domain like $1 limit $2", [pattern, limit]);
+}

@@ -7,7 +7,7 @@ import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
-import { followOrders } from "./operate/follow.ts";
+import { followOrders, refreshSources } from "./operate/follow.ts";
 import type { Held } from "./operate/held.ts";
 import { type Outside, realOutside } from "./outside.ts";
 import { deferredLocally } from "./path/attempt.ts";
@@ -146,7 +146,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     roles: deps.roles,
     host,
     isIdle: (slot) => held.memory.isIdle(slot),
-    lookAround: () => sources.refresh(),
+    lookAround: () => refreshSources(sources, () => built),
     holders: (tx, node, nodes) => sources.holders(tx, node, nodes),
     onLost: () => forgetAll(held),
   });
@@ -282,7 +282,7 @@ function admit(engine: Engine, admitted: Delivery): void {
     engine.parts.finisher.push(job, deferredLocally(source, "4.3.5", "local"));
     return;
   }
-  if (isUncounted(engine.sources, source, job)) {
+  if (source.held_at !== null || isUncounted(engine.sources, source, job)) {
     engine.parking.putBack(job);
     return;
   }

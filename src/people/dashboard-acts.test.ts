@@ -16,6 +16,7 @@ const OPERATORS = new Set([
   ...["listOrganizations", "changeOrganization", "createSignUpLink"],
   ...["listQueue", "getQueueDestination", "suspendDestination", "resumeDestination", "retryDestination"],
   ...["dropDestination", "getHealth", "lookAtHealth", "getOrganizationReview"],
+  ...["listSources", "holdSource", "giveBackSource", "listRelays"],
 ]);
 const DANGEROUS = new Set([
   ...["changePassword", "offerTotp", "confirmTotp", "removeTotp", "offerPasskey", "addPasskey", "removePasskey"],

@@ -2,6 +2,7 @@
 // warmed up, and who sends when an address, or the machine that has it, is gone.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import { giveBackSource, holdSource } from "../../src/outbound/operate/source-queries.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../support/moved-clock.ts";
@@ -20,6 +21,7 @@ const POOLS = {
   vanishing: [{ ip: "10.99.99.97", warmup: false }],
   listed: [warm(6), warm(7)],
   hopeless: [warm(8), warm(9)],
+  held: [warm(18), warm(19)],
   new: [warm(10, { warmup: true })],
   young: [warm(14, { warmup: true }), warm(15, { warmup: true })],
   mixed: [warm(11, { warmup: true }), warm(12)],
@@ -159,6 +161,32 @@ describe("a pool's mail", () => {
       return countBy(await arrived(await send("shrinking", 20)))["127.0.0.5"] === 20;
     });
     assert.deepEqual(countBy(await arrived(await send("shrinking", 20))), { "127.0.0.5": 20 });
+  });
+
+  it("leaves from the rest while an operator has an address out of use; with none left it waits until one is given back", async () => {
+    const [first, second] = ["127.0.0.18", "127.0.0.19"];
+    const change = async (ip: string, isHeld: boolean) => {
+      const [source] = await api.world.db.query<{ id: string }>("select id from source where host(ip) = $1", [ip]);
+      const order = { at: new Date(), by: "operator@example.net", note: null };
+      await api.world.db.transaction((tx) =>
+        isHeld ? holdSource(tx, source?.id ?? "", order) : giveBackSource(tx, source?.id ?? ""),
+      );
+    };
+    await change(first, true);
+    await settled("held", 1);
+    assert.deepEqual(countBy(await arrived(await send("held", 20))), { [second]: 20 });
+    await change(second, true);
+    await settled("held", 0);
+    const [waiting] = (await send("held", 1)) as [string];
+    await emailWithStatus(api, waiting, ["deferred"]);
+    assert.match((await attempts(waiting))[0].message, /the operator took the addresses of the pool held out of use/);
+    await change(second, false);
+    await settled("held", 1);
+    await until("it is due again", async () => {
+      clock.move(60_000);
+      return sink.messages.some(({ message_id }) => message_id.startsWith(waiting));
+    });
+    assert.deepEqual(countBy(await arrived([waiting])), { [second]: 1 });
   });
 
   it("leaves from the shared address once the pool is gone", async () => {

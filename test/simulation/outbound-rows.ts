@@ -521,7 +521,7 @@ function quietStatements(): [string, Statement][] {
   const source = { id: SOURCE_ID, org_id: null, pool: null, ip: null, ehlo: null, warmup_started_at: null };
   const none = (text: string): [string, Statement] => [text, () => []];
   return [
-    [textOf((db) => pools.allSources(db)), () => [{ ...source, removed_at: null }]],
+    [textOf((db) => pools.allSources(db)), () => [{ ...source, removed_at: null, held_at: null }]],
     none(textOf((db) => pools.announceAddresses(db, 0, []))),
     none(textOf((db) => pools.addUsage(db, []))),
     none(textOf((db) => accounts.findNotActive(db))),

@@ -696,6 +696,77 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/api/operator/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List sending addresses in their order, the shared one first */
+        get: operations["listSources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/sources/{id}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take an address out of use
+         * @description Within seconds mail of its pool leaves from the pool's other addresses. Where there is none it is deferred, and expires in its time.
+         */
+        post: operations["holdSource"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/sources/{id}/give-back": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Use it again */
+        post: operations["giveBackSource"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/relays": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the relays of all organizations, those with the most mail first */
+        get: operations["listRelays"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/dashboard/api/operator/health": {
         parameters: {
             query?: never;
@@ -862,6 +933,9 @@ export interface components {
             asked_by: string;
             checks: components["schemas"]["HealthCheck"][];
         };
+        HoldSourceRequest: {
+            note?: string | null;
+        };
         Invitation: {
             id: components["schemas"]["RecordId"];
             email: string;
@@ -961,6 +1035,13 @@ export interface components {
             email?: string;
             name: string;
         };
+        OperatedFigures: {
+            delivered: number;
+            deferred: number;
+            bounced: number;
+            /** @description Of the deferred and bounced: refused for the address itself */
+            blocked: number;
+        };
         OperatedOrganization: {
             id: components["schemas"]["RecordId"];
             name: string;
@@ -988,6 +1069,101 @@ export interface components {
              * @description UUIDv7
              */
             next: string | null;
+        };
+        OperatedRelay: {
+            domain_id: components["schemas"]["RecordId"];
+            domain: string;
+            organization_id: components["schemas"]["RecordId"];
+            organization: string;
+            host: string;
+            port: number;
+            has_login: boolean;
+            /** @enum {string} */
+            tls: "starttls" | "implicit" | "none";
+            /** @enum {string} */
+            mode: "always" | "fallback";
+            /**
+             * @description resting: it does not answer or refuses us, and mail waits. in_use: mail leaves through it. standby: it would be used while port 25 is closed
+             * @enum {string}
+             */
+            state: "resting" | "in_use" | "standby";
+            waiting: number;
+            /** @description There is more: a lane is counted up to 1,000 */
+            is_at_least: boolean;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            oldest_at: string | null;
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            paused_until: string | null;
+            /** @description Why it rests, or what was said to mail that waits */
+            last_error: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            updated_at: components["schemas"]["Timestamp"];
+        };
+        OperatedRelayList: {
+            relays: components["schemas"]["OperatedRelay"][];
+            total: number;
+            next: string | null;
+            /** @description From every sending machine */
+            port_25_is_closed: boolean;
+            read_at: components["schemas"]["Timestamp"];
+        };
+        OperatedSource: {
+            id: components["schemas"]["RecordId"];
+            /** @description null: the machines' own address, which all organizations share */
+            ip: string | null;
+            ehlo: string;
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            organization_id: string | null;
+            organization: string | null;
+            pool: string | null;
+            weight: number;
+            /**
+             * @description unavailable: no sending machine has it. out_of_use: an operator took it out. leaving: its pool has it no longer, and mail that was placed there leaves from the others
+             * @enum {string}
+             */
+            state: "ready" | "warming" | "unavailable" | "out_of_use" | "leaving";
+            /** @description Sending machines that have it */
+            machines: string[];
+            reverse: components["schemas"]["ReverseName"] | null;
+            warmup: components["schemas"]["OperatedWarmup"] | null;
+            /** @description Deliveries that were placed here and wait */
+            waiting: number;
+            /** @description There is more: a lane is counted up to 1,000 */
+            is_at_least: boolean;
+            /** @description Destinations whose servers rest for mail from here */
+            resting: number;
+            resting_reason: string | null;
+            last_7_days: components["schemas"]["OperatedFigures"];
+            /**
+             * Format: date-time
+             * @description RFC 3339, UTC
+             */
+            held_at: string | null;
+            held_by: string | null;
+            held_note: string | null;
+        };
+        OperatedSourceAnswer: {
+            source: components["schemas"]["OperatedSource"];
+        };
+        OperatedSourceList: {
+            sources: components["schemas"]["OperatedSource"][];
+            total: number;
+            next: string | null;
+            read_at: components["schemas"]["Timestamp"];
+        };
+        OperatedWarmup: {
+            day: number;
+            daily_limit: number;
+            used_today: number;
         };
         OrganizationReview: {
             /** @description Accepted with its test keys; counted up to 100,000 */
@@ -1217,6 +1393,14 @@ export interface components {
             hastened: number;
             /** @description There are more: ask again */
             more: boolean;
+        };
+        ReverseName: {
+            /**
+             * @description matches: the address has the name of its EHLO, which leads back to it. differs: it has other names. one_way: the name does not lead back. missing: it has none. unknown: it could not be looked up
+             * @enum {string}
+             */
+            state: "matches" | "differs" | "one_way" | "missing" | "unknown";
+            names: string[];
         };
         /**
          * @description owner: everything. admin: all but people. developer: no people, no live keys. viewer: reads, bodies of messages only where sees_bodies
@@ -4781,6 +4965,360 @@ export interface operations {
             };
             /** @description Already exists, or not possible in this state */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listSources: {
+        parameters: {
+            query?: {
+                /** @description Part of the address, its name, its pool or its organization */
+                query?: string;
+                state?: "ready" | "warming" | "unavailable" | "out_of_use" | "leaving";
+                /** @description `next` of the page before */
+                after?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatedSourceList"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    holdSource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["HoldSourceRequest"];
+            };
+        };
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatedSourceAnswer"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description No such resource */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Already exists, or not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    giveBackSource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatedSourceAnswer"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description No such resource */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Already exists, or not possible in this state */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listRelays: {
+        parameters: {
+            query?: {
+                /** @description Part of the relay's host, the domain or the organization */
+                query?: string;
+                state?: "resting" | "in_use" | "standby";
+                /** @description `next` of the page before */
+                after?: string;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatedRelayList"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

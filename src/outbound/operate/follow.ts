@@ -2,6 +2,7 @@
 // in its memory goes back to the queue, and sites that rest are called again.
 import type { World } from "../../platform/world.ts";
 import type { Path } from "../path/path-types.ts";
+import type { Sources } from "../pools/sources.ts";
 import type { Parking } from "../queue/parking.ts";
 import { createSuspended, type Suspended } from "../queue/suspended.ts";
 import { createHeld, type Held } from "./held.ts";
@@ -39,6 +40,20 @@ function holdOrganizations({ paths, parking }: Followed, orgIds: string[]): void
 function holdDestinations({ paths, parking }: Followed, domains: ReadonlySet<string>): void {
   for (const { fairness } of paths.values()) {
     for (const { job } of fairness.drainTo((domain) => domains.has(domain))) parking.putBack(job);
+  }
+}
+
+/** Mail that was to leave from an address that is out of use now looks for another of its pool. */
+export async function refreshSources(
+  sources: Pick<Sources, "refresh" | "get">,
+  built: () => Pick<Followed, "paths" | "parking"> | null,
+): Promise<void> {
+  await sources.refresh();
+  const engine = built();
+  if (engine === null) return;
+  for (const { source, fairness } of engine.paths.values()) {
+    if ((sources.get(source.id)?.held_at ?? null) === null) continue;
+    for (const { job } of fairness.drain()) engine.parking.putBack(job);
   }
 }
 

@@ -256,3 +256,128 @@ test("it is for operators alone; a drop needs a fresh proof", async () => {
   });
   assert.deepEqual([late.status, late.body.code], [403, "proof_needed"]);
 });
+
+const SOURCES = "/dashboard/api/operator/sources";
+const RELAYS = "/dashboard/api/operator/relays";
+const read = async (path: string) => {
+  const { status, body } = await operator.ask("GET", path);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+};
+
+/** A pool with two addresses: one that is called as it says, forwards and backwards, and one that is not. */
+async function addPool(): Promise<{ name: string; named: string; other: string }> {
+  const [name, named, other] = ["letters", "10.20.0.61", "10.20.0.62"];
+  dns.set(named, "PTR", ["one.sender.example"]);
+  dns.set("one.sender.example", "A", [named]);
+  dns.set(other, "PTR", ["host-62.provider.example"]);
+  const ips = [{ ip: named, ehlo: "one.sender.example", warmup: false }, { ip: other }];
+  const made = await api.ask("POST", "/v1/ip-pools", { name, ips });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  return { name, named, other };
+}
+
+test("sending addresses are listed with their pool, names, warm-up and what waits; they are paged, sought and filtered", async () => {
+  const { name, named, other } = await addPool();
+  await api.world.db.query(
+    "insert into node (machine, pid, roles, addresses) values ('mail-1/boot/space', 1, '{mta}', array[$1, $2]::inet[])",
+    [named, other],
+  );
+  await send("pooled@fifth.example", { ip_pool: name });
+  await api.world.db.query(
+    `update lane set paused_until = $1, reason = 'it lists this address' where domain = 'fifth.example'`,
+    [new Date(api.world.clock.now() + HOUR_MS)],
+  );
+  const { sources, total } = await read(`${SOURCES}?query=letters`);
+  assert.equal(total, 2);
+  const [first, second] = sources;
+  assert.deepEqual(
+    [first.ip, first.ehlo, first.pool, first.organization_id, first.machines, first.state],
+    [named, "one.sender.example", name, api.org_id, ["mail-1"], "ready"],
+  );
+  assert.deepEqual([first.reverse, first.warmup], [{ state: "matches", names: ["one.sender.example"] }, null]);
+  assert.deepEqual(second.reverse, { state: "differs", names: ["host-62.provider.example"] });
+  assert.deepEqual([second.state, second.warmup.day, second.warmup.daily_limit], ["warming", 1, 50]);
+  const placed = sources.find((one: { waiting: number }) => one.waiting > 0);
+  assert.deepEqual([placed.waiting, placed.resting, placed.resting_reason], [1, 1, "it lists this address"]);
+  const all = await read(`${SOURCES}?limit=1`);
+  assert.deepEqual([all.sources[0].ip, all.sources[0].reverse, all.sources[0].organization_id], [null, null, null]);
+  const next = await read(`${SOURCES}?limit=1&after=${encodeURIComponent(all.next)}`);
+  assert.equal(next.sources[0].ip, named);
+  assert.deepEqual(
+    (await read(`${SOURCES}?state=warming`)).sources.map(({ ip }: { ip: string }) => ip),
+    [other],
+  );
+  assert.equal((await read(`${SOURCES}?query=${named}`)).total, 1);
+  const { name: organization } = (await read("/dashboard/api/operator/organizations")).organizations[0];
+  assert.equal((await read(`${SOURCES}?query=${encodeURIComponent(organization)}`)).total, 2);
+  assert.equal((await read(`${SOURCES}?query=%25`)).total, 0);
+});
+
+test("an address is taken out of use with a reason and given back; its organization's log says who did; the shared one stays", async () => {
+  const [shared] = (await read(SOURCES)).sources;
+  const refused = await operator.ask("POST", `${SOURCES}/${shared.id}/hold`, {});
+  assert.deepEqual([refused.status, refused.body.code], [409, "invalid_state"]);
+  const [{ id, ip }] = (await read(`${SOURCES}?query=letters`)).sources;
+  assert.equal((await operator.ask("POST", `${SOURCES}/${id}/give-back`)).status, 409);
+  const held = await operator.ask("POST", `${SOURCES}/${id}/hold`, { note: "on a block list" });
+  assert.equal(held.status, 200, JSON.stringify(held.body));
+  const { state, held_by, held_note } = held.body.source;
+  assert.deepEqual([state, held_by, held_note], ["out_of_use", "operator@example.net", "on a block list"]);
+  assert.equal((await read(`${SOURCES}?state=out_of_use`)).total, 1);
+  const { entries } = (await api.ask("GET", "/v1/audit-log?operation=holdSource")).body;
+  assert.deepEqual([entries[0].name, entries[0].target], ["operator@example.net", { ip }]);
+  const ips = (body: { ip_pool: { ips: { ip: string }[] } }) => body.ip_pool.ips.map((one) => ({ ip: one.ip }));
+  const pool = (await api.ask("GET", "/v1/ip-pools/letters")).body;
+  const without = ips(pool).filter((one) => one.ip !== ip);
+  assert.equal((await api.ask("PUT", "/v1/ip-pools/letters", { ips: without })).status, 200);
+  assert.equal((await api.ask("PUT", "/v1/ip-pools/letters", { ips: ips(pool) })).status, 200);
+  const again = await read(`${SOURCES}?query=${ip}`);
+  assert.deepEqual(
+    again.sources.map((one: { state: string }) => one.state),
+    ["out_of_use", "out_of_use"],
+    "its customer cannot take it back",
+  );
+  const back = await operator.ask("POST", `${SOURCES}/${id}/give-back`);
+  assert.deepEqual([back.status, back.body.source.state, back.body.source.held_note], [200, "leaving", null]);
+  assert.equal((await read(`${SOURCES}?state=out_of_use`)).total, 0);
+  assert.equal((await operator.ask("POST", `${SOURCES}/nothing/hold`, {})).status, 404);
+});
+
+test("relays of all organizations are listed with what waits, why one rests and what it said last", async () => {
+  const relayed = await addVerifiedDomain(api, dns, "relayed.example");
+  const set = async (domain: string, body: object) => {
+    const answer = await api.ask("PUT", `/v1/domains/${domain}/relay`, body);
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+  };
+  await set("relayed.example", { host: "smtp.relay.example", username: "u", password: "secret" });
+  await set("sender.example", { host: "smtp.reserve.example", mode: "fallback" });
+  await defer(await send("a@sixth.example", { from: "a@relayed.example" }), "454 4.7.0 Too many logins");
+  const { relays, total, port_25_is_closed } = await read(RELAYS);
+  assert.deepEqual([total, port_25_is_closed], [2, false]);
+  const [first, second] = relays;
+  assert.deepEqual(
+    [first.domain, first.domain_id, first.host, first.port, first.has_login, first.state],
+    ["relayed.example", relayed.id, "smtp.relay.example", 587, true, "in_use"],
+  );
+  assert.deepEqual([first.waiting, first.last_error], [1, "454 4.7.0 Too many logins"]);
+  assert.deepEqual([second.domain, second.state, second.waiting], ["sender.example", "standby", 0]);
+  assert.doesNotMatch(JSON.stringify(relays), /secret|password/);
+  await api.world.db.query(
+    "update lane set paused_until = $1, reason = 'the login was refused' where relay_domain_id = $2",
+    [new Date(api.world.clock.now() + HOUR_MS), relayed.id],
+  );
+  const resting = await read(`${RELAYS}?state=resting`);
+  assert.deepEqual([resting.total, resting.relays[0].last_error], [1, "the login was refused"]);
+  const page = await read(`${RELAYS}?limit=1`);
+  const next = await read(`${RELAYS}?limit=1&after=${encodeURIComponent(page.next)}`);
+  assert.deepEqual([next.relays[0].domain, next.next], ["sender.example", null]);
+  for (const query of ["reserve", "SENDER.example"]) {
+    const sought = await read(`${RELAYS}?query=${query}`);
+    assert.deepEqual(
+      sought.relays.map(({ domain }: { domain: string }) => domain),
+      ["sender.example"],
+      query,
+    );
+  }
+});

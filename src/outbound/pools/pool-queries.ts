@@ -15,10 +15,12 @@ export type SourceRow = {
   weight: number;
   warmup_started_at: Date | null;
   removed_at: Date | null;
+  /** When an operator took it out of use (operate/sources.ts). */
+  held_at: Date | null;
 };
 
 const POOL = "org_id, id, name, created_at, updated_at";
-const SOURCE = "id, org_id, pool, host(ip) as ip, ehlo, weight, warmup_started_at, removed_at";
+const SOURCE = "id, org_id, pool, host(ip) as ip, ehlo, weight, warmup_started_at, removed_at, held_at";
 
 // --- pools ------------------------------------------------------------------------------------------------------------
 
@@ -85,19 +87,29 @@ export function listSources(tx: Query, orgId: string, pools: string[]) {
   );
 }
 
-/** With a lease for each of its slots, free to take. The unique index refuses an address that is in use. */
-export function insertSource(tx: Tx, orgId: string, row: SourceRow) {
+/** What customers set of an address. */
+type WrittenSource = Omit<SourceRow, "held_at">;
+
+/**
+ * With a lease for each of its slots, free to take. The unique index refuses an address that is in use. One that an operator took out
+ * of use stays so where its organization removes it and adds it again.
+ */
+export function insertSource(tx: Tx, orgId: string, row: WrittenSource) {
   return tx.execute(
     `with s as (
-       insert into source (id, org_id, pool, ip, ehlo, weight, warmup_started_at)
-       values ($2, $1, $3, $4::inet, $5, $6, $7) returning id, slots)
+       insert into source (id, org_id, pool, ip, ehlo, weight, warmup_started_at, held_at, held_by, held_note)
+       select $2::uuid, $1::uuid, $3::text, $4::inet, $5::text, $6::smallint, $7::timestamptz, h.held_at, h.held_by, h.held_note
+         from (select) one left join lateral (
+           select held_at, held_by, held_note from source where org_id = $1 and ip = $4::inet and held_at is not null
+            order by removed_at desc limit 1) h on true
+       returning id, slots)
      insert into lease (source_id, slot) select s.id, slot from s, generate_series(0, s.slots - 1) as slot
      returning 1`,
     [orgId, row.id, row.pool, row.ip, row.ehlo, row.weight, row.warmup_started_at],
   );
 }
 
-export function updateSource(tx: Tx, orgId: string, row: SourceRow) {
+export function updateSource(tx: Tx, orgId: string, row: WrittenSource) {
   return tx.execute("update source set ehlo = $3, weight = $4, warmup_started_at = $5 where org_id = $1 and id = $2", [
     orgId,
     row.id,
@@ -111,12 +123,13 @@ export function removeSources(tx: Tx, orgId: string, ids: string[], at: Date) {
   return tx.execute("update source set removed_at = $3 where org_id = $1 and id = any($2)", [orgId, ids, at]);
 }
 
-/** Removed addresses without lanes are forgotten; lanes go when nobody used them for a while. */
+/** Removed addresses without lanes are forgotten, but for those out of use; lanes go when nobody used them for a while. */
 export function dropRemovedSources(db: Query, limit: number) {
   return db.execute(
     `delete from source where id in (
        select s.id from source s
-        where s.removed_at is not null and not exists (select 1 from lane l where l.source_id = s.id) limit $1)`,
+        where s.removed_at is not null and s.held_at is null
+          and not exists (select 1 from lane l where l.source_id = s.id) limit $1)`,
     [limit],
   );
 }
@@ -141,7 +154,7 @@ export function listUsage(tx: Query, orgId: string, ids: string[], since: string
   );
 }
 
-/** Which of these addresses some sending process can bind now. */
+/** Which of these addresses some sending process can bind now. Nobody announces one that an operator took out of use. */
 export function findBindable(db: Query, ips: string[]) {
   return db.query<{ ip: string }>(
     `select distinct host(a) as ip from node n, unnest(n.addresses) as a

@@ -18,6 +18,7 @@ const source = (id: string, change: Partial<KnownSource> = {}): KnownSource => (
   ehlo: "a.example",
   warmup_started_at: null,
   removed_at: null,
+  held_at: null,
   ...change,
 });
 const byId = (...sources: KnownSource[]) => new Map(sources.map((one) => [one.id, one]));

@@ -9,7 +9,8 @@ import { type Counted, DEFAULT_SOURCE_ID } from "../types.ts";
 import * as queries from "./pool-queries.ts";
 import { dailyLimit, dayOf } from "./warmup.ts";
 
-export type KnownSource = Source & Pick<queries.SourceRow, "org_id" | "pool" | "warmup_started_at" | "removed_at">;
+export type KnownSource = Source &
+  Pick<queries.SourceRow, "org_id" | "pool" | "warmup_started_at" | "removed_at" | "held_at">;
 
 /** From where mail of a lane leaves now. `problem`: from nowhere, and why. `wait`: from nowhere today. */
 export type Departure = { source: KnownSource } | { problem: string } | { wait: string };
@@ -63,7 +64,8 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
     await binding.look([...known.values()].flatMap(({ ip, removed_at }) => (ip && !removed_at ? [ip] : [])));
   }
 
-  const canSend = ({ ip, removed_at }: KnownSource): boolean => removed_at === null && (ip === null || binding.can(ip));
+  const canSend = ({ ip, removed_at, held_at }: KnownSource): boolean =>
+    removed_at === null && held_at === null && (ip === null || binding.can(ip));
 
   /** Of the same pool and not taken out. */
   function othersOf(source: KnownSource): KnownSource[] {
@@ -81,6 +83,8 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
     if (usable.length > 0) return { wait: `the warm-up limit of ${own.ip} is reached for today` };
     // The whole pool was taken away: its mail is not to be lost.
     if (own.removed_at !== null && others.length === 0) return { source: known.get(DEFAULT_SOURCE_ID) as KnownSource };
+    if ([own, ...others].every(({ held_at }) => held_at !== null))
+      return { problem: `the operator took the addresses of the pool ${own.pool} out of use` };
     return { problem: `no sending machine has an address of the pool ${own.pool} now` };
   }
 

@@ -10,6 +10,11 @@ export function warmupDay(startedAt: Date | null, nowMs: number): number | null 
   return day < schedule.daily_limits.length ? Math.max(0, day) + 1 : null;
 }
 
+/** An address whose warm-up began before this moment is warm. */
+export function warmBefore(nowMs: number): Date {
+  return new Date((Math.floor(nowMs / DAY_MS) - schedule.daily_limits.length + 1) * DAY_MS);
+}
+
 /** Today's limit; null for none. */
 export function dailyLimit(startedAt: Date | null, nowMs: number): number | null {
   const day = warmupDay(startedAt, nowMs);
