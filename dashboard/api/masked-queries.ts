@@ -1,6 +1,6 @@
 // What the pages of masked addresses read.
 import { queryOptions } from "@tanstack/react-query";
-import type { DestinationFilters, MaskedAliasView, MaskedFilters } from "../lib/masked-filters.ts";
+import type { DestinationFilters, FailedFilters, MaskedAliasView, MaskedFilters } from "../lib/masked-filters.ts";
 import { take, v1 } from "./client.ts";
 import { LIVE_MS, PAGE_ROWS } from "./queries.ts";
 
@@ -50,6 +50,35 @@ export function maskedDestinations(filters: DestinationFilters) {
       take(v1.GET("/v1/masked/destinations", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
     refetchInterval: ({ state }) =>
       state.data?.destinations.some(({ status }) => status === "pending") ? LIVE_MS * 2 : false,
+    placeholderData: (before) => before,
+  });
+}
+
+/** One mailbox, with its key. */
+export function maskedDestination(id: string) {
+  return queryOptions({
+    queryKey: ["masked", "destinations", "of", id],
+    queryFn: ({ signal }) => take(v1.GET("/v1/masked/destinations/{id}", { params: { path: { id } }, signal })),
+    refetchInterval: ({ state }) => (state.data?.destination.status === "pending" ? LIVE_MS * 2 : false),
+  });
+}
+
+export function maskedPatterns(id: string, after: string | undefined) {
+  const query = { after, limit: PAGE_ROWS };
+  return queryOptions({
+    queryKey: ["masked", "destinations", "of", id, "patterns", query],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/masked/destinations/{id}/patterns", { params: { path: { id }, query }, signal })),
+    placeholderData: (before) => before,
+  });
+}
+
+export function maskedFailed(filters: FailedFilters) {
+  const query = { ...filters, limit: PAGE_ROWS };
+  return queryOptions({
+    queryKey: ["masked", "failed", query],
+    queryFn: ({ signal }) => take(v1.GET("/v1/masked/failed", { params: { query }, signal })),
+    refetchInterval: LIVE_MS * 2,
     placeholderData: (before) => before,
   });
 }

@@ -9,10 +9,12 @@ type Given<In, Out> = {
   /** Names of what is read again (api/queries.ts). */
   refresh: readonly (readonly unknown[])[];
   done?: (out: Out, input: In) => string | undefined;
+  /** What is declined stands in the caller's own form. */
+  isErrorShown?: boolean;
 };
 
 /** `done` gives the news, or nothing. An error that names a field is for the form (fieldProblem); any other becomes news. */
-export function useAct<In, Out>({ run, refresh, done }: Given<In, Out>) {
+export function useAct<In, Out>({ run, refresh, done, isErrorShown = false }: Given<In, Out>) {
   const queries = useQueryClient();
   return useMutation<Out, unknown, In>({
     mutationFn: run,
@@ -22,7 +24,7 @@ export function useAct<In, Out>({ run, refresh, done }: Given<In, Out>) {
       await Promise.all(refresh.map((queryKey) => queries.invalidateQueries({ queryKey })));
     },
     onError: (error) => {
-      if (fieldOf(error) !== undefined) return;
+      if (isErrorShown || fieldOf(error) !== undefined) return;
       const { title, text } = sayError(error);
       toast(`${title}. ${text}`, { bad: true });
     },

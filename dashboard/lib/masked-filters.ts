@@ -3,11 +3,30 @@ import { dense, oneOf, type Search, text } from "./list-filters.ts";
 import type { Tone } from "./why.ts";
 
 export const ALIAS_STATES = ["on", "off", "deleted"] as const;
-export type MaskedFilters = { q?: string; state?: (typeof ALIAS_STATES)[number]; forward_to?: string; after?: string };
+export type MaskedFilters = {
+  q?: string;
+  state?: (typeof ALIAS_STATES)[number];
+  forward_to?: string;
+  pattern?: string;
+  after?: string;
+};
 
 export function readMaskedFilters(search: Search): MaskedFilters {
-  const [q, forward_to, after] = ["q", "forward_to", "after"].map((name) => text(search, name));
-  return dense({ q, state: oneOf(search, "state", ALIAS_STATES), forward_to, after });
+  const [q, forward_to, pattern, after] = ["q", "forward_to", "pattern", "after"].map((name) => text(search, name));
+  return dense({ q, state: oneOf(search, "state", ALIAS_STATES), forward_to, pattern, after });
+}
+
+export const FAILED_KINDS = ["forward", "reply"] as const;
+export type FailedFilters = { kind?: (typeof FAILED_KINDS)[number]; alias_id?: string; after?: string };
+
+export function readFailedFilters(search: Search): FailedFilters {
+  const kind = oneOf(search, "kind", FAILED_KINDS);
+  return dense({ kind, alias_id: text(search, "alias_id"), after: text(search, "after") });
+}
+
+/** Behind which pattern the list of one mailbox begins. */
+export function readMailboxView(search: Search): { after?: string } {
+  return dense({ after: text(search, "after") });
 }
 
 export const ACTIVITY_TYPES = ["forward", "reply", "block", "bounce", "quarantine", "auto_reply", "config"] as const;

@@ -69,8 +69,8 @@ function Rows({ page, readAtMs }: { page: Schemas["AuditEntryList"]; readAtMs: n
         <caption className="sr-only">Acts, newest first</caption>
         <thead>
           <tr>
-            <th className="w-[76px] sm:w-[120px]">When</th>
-            <th className="w-[28%] sm:w-[24%]">Who</th>
+            <th className="w-[116px] sm:w-[132px]">When</th>
+            <th className="hide-s w-[24%]">Who</th>
             <th>What</th>
             <th className="hide-s w-[24%]">Fields</th>
             <th className="hide-s w-[150px]">From</th>
@@ -102,12 +102,13 @@ function Row({ entry: { at, actor, name, ip, operation, target, fields } }: { en
       <td className="dim">
         <When at={at} />
       </td>
-      <td title={name}>
+      <td className="hide-s" title={name}>
         {name}
         {ACTORS[actor] && <span className="dim"> · {ACTORS[actor]}</span>}
       </td>
       <td title={`${operation} ${what}`}>
         {sayOperation(operation)} <code className="dim hide-s">{what}</code>
+        <div className="show-s dim truncate text-[12.5px]">{name}</div>
       </td>
       <td className="hide-s dim" title={fields.join(", ")}>
         {fields.join(", ")}

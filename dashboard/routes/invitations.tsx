@@ -34,7 +34,7 @@ export function Invitations({ organization }: Pick<Own, "organization">) {
               <thead>
                 <tr>
                   <th>Invited</th>
-                  <th className="w-[104px] sm:w-[130px]">Role</th>
+                  <th className="hide-s w-[130px]">Role</th>
                   <th className="r hide-s w-[150px]">Works until</th>
                   <th className="w-[124px]">
                     <span className="sr-only">Acts</span>
@@ -44,8 +44,13 @@ export function Invitations({ organization }: Pick<Own, "organization">) {
               <tbody>
                 {page.invitations.map((invitation) => (
                   <tr key={invitation.id}>
-                    <td title={invitation.email}>{invitation.email}</td>
-                    <td>{invitation.role}</td>
+                    <td title={invitation.email}>
+                      {invitation.email}
+                      <div className="show-s dim truncate text-[12.5px]">
+                        {invitation.role}, until <When at={invitation.expires_at} />
+                      </div>
+                    </td>
+                    <td className="hide-s">{invitation.role}</td>
                     <td className="r dim hide-s">
                       <When at={invitation.expires_at} />
                     </td>

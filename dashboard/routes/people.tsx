@@ -50,7 +50,6 @@ function Rows({ people, own }: { people: Member[]; own: Own }) {
   const [changed, change] = useState<Member | null>(null);
   const [leaving, remove] = useState<Member | null>(null);
   const removing = useRemoval(own, () => remove(null));
-  const isOwner = own.organization.role === "owner";
   const isMe = leaving?.id === own.person.id;
   return (
     <>
@@ -59,10 +58,10 @@ function Rows({ people, own }: { people: Member[]; own: Own }) {
         <thead>
           <tr>
             <th>Person</th>
-            <th className="w-[104px] sm:w-[130px]">Role</th>
+            <th className="w-[92px] sm:w-[130px]">Role</th>
             <th className="hide-s w-[150px]">Second factor</th>
             <th className="r hide-s w-[130px]">Since</th>
-            <th className="w-[100px] sm:w-[220px]">
+            <th className="hide-s w-[220px]">
               <span className="sr-only">Acts</span>
             </th>
           </tr>
@@ -72,7 +71,11 @@ function Rows({ people, own }: { people: Member[]; own: Own }) {
             <tr key={member.id}>
               <td title={member.email}>
                 {member.name || member.email}
-                {member.name && <span className="dim"> · {member.email}</span>}
+                {member.name && <span className="dim hide-s"> · {member.email}</span>}
+                {member.name && <div className="show-s dim truncate text-[12.5px]">{member.email}</div>}
+                <div className="show-s -ml-3">
+                  <Acts member={member} own={own} change={change} remove={remove} />
+                </div>
               </td>
               <td>
                 {member.role}
@@ -84,22 +87,8 @@ function Rows({ people, own }: { people: Member[]; own: Own }) {
               <td className="r dim hide-s">
                 <When at={member.joined_at} />
               </td>
-              <td className="r">
-                {isOwner && (
-                  <Button look="quiet" aria-label={`Change ${member.email}`} onClick={() => change(member)}>
-                    Change
-                  </Button>
-                )}
-                {(isOwner || member.id === own.person.id) && (
-                  <Button
-                    look="quiet"
-                    className={isOwner ? "hide-s" : ""}
-                    aria-label={member.id === own.person.id ? undefined : `Remove ${member.email}`}
-                    onClick={() => remove(member)}
-                  >
-                    {member.id === own.person.id ? "Leave" : "Remove"}
-                  </Button>
-                )}
+              <td className="r hide-s">
+                <Acts member={member} own={own} change={change} remove={remove} />
               </td>
             </tr>
           ))}
@@ -126,6 +115,27 @@ function Rows({ people, own }: { people: Member[]; own: Own }) {
           ? "You no longer see anything of this organization, from your next request on."
           : "The person no longer sees anything of this organization, from the next request on. The keys they made stay."}
       </Confirm>
+    </>
+  );
+}
+
+type ActsGiven = { member: Member; own: Own; change: (member: Member) => void; remove: (member: Member) => void };
+
+function Acts({ member, own, change, remove }: ActsGiven) {
+  const isOwner = own.organization.role === "owner";
+  const isMe = member.id === own.person.id;
+  return (
+    <>
+      {isOwner && (
+        <Button look="quiet" aria-label={`Change ${member.email}`} onClick={() => change(member)}>
+          Change
+        </Button>
+      )}
+      {(isOwner || isMe) && (
+        <Button look="quiet" aria-label={isMe ? undefined : `Remove ${member.email}`} onClick={() => remove(member)}>
+          {isMe ? "Leave" : "Remove"}
+        </Button>
+      )}
     </>
   );
 }

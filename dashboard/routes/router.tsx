@@ -14,7 +14,13 @@ import {
   readTemplateView,
   readVersionsView,
 } from "../lib/list-filters.ts";
-import { readDestinationFilters, readMaskedAliasView, readMaskedFilters } from "../lib/masked-filters.ts";
+import {
+  readDestinationFilters,
+  readFailedFilters,
+  readMailboxView,
+  readMaskedAliasView,
+  readMaskedFilters,
+} from "../lib/masked-filters.ts";
 import { readQueueFilters } from "../lib/operator-filters.ts";
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
@@ -245,6 +251,18 @@ const masked = [
     path: "/masked/destinations",
     validateSearch: readDestinationFilters,
     component: lazyRouteComponent(() => import("./masked/destinations.tsx"), "Destinations"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/masked/destinations/$id",
+    validateSearch: readMailboxView,
+    component: lazyRouteComponent(() => import("./masked/mailbox.tsx"), "Mailbox"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/masked/failed",
+    validateSearch: readFailedFilters,
+    component: lazyRouteComponent(() => import("./masked/failed.tsx"), "FailedMail"),
   }),
   createRoute({
     getParentRoute: () => root,

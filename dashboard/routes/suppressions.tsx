@@ -117,7 +117,7 @@ function Rows({ page, readAtMs }: { page: Schemas["SuppressionList"]; readAtMs: 
         <thead>
           <tr>
             <th>Address</th>
-            <th className="w-[104px] sm:w-[150px]">Reason</th>
+            <th className="hide-s w-[150px]">Reason</th>
             <th className="hide-s w-[24%]">What it covers</th>
             <th className="r hide-s w-[130px]">Since</th>
             <th className="w-[112px]">
@@ -162,8 +162,9 @@ function Row({ entry, remove }: { entry: Suppression; remove: () => void }) {
       <td title={note === null ? email : `${email}: ${note}`}>
         {email}
         {note && <span className="dim hide-s"> · {note}</span>}
+        <div className="show-s dim truncate text-[12.5px]">{[wordOf(reason), ...(note ? [note] : [])].join(" · ")}</div>
       </td>
-      <td>
+      <td className="hide-s">
         {wordOf(reason)} {code && <span className="dim hide-s num">{code}</span>}
       </td>
       <td className="hide-s text-ink-2">

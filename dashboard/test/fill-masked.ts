@@ -1,12 +1,28 @@
-// Masked addresses for the stage: one that is used, with a forward, a contact that is blocked and a reply that is held.
+// Masked addresses for the stage: one that is used, with a forward, a contact that is blocked, a reply that is held and mail that
+// failed; a mailbox with patterns and a key that ends soon.
+import nodemailer from "nodemailer";
+import { generateKey } from "openpgp";
 import type { Scene } from "../../test/support/scene.ts";
 import { receiveAt } from "../../test/support/stories.ts";
 import { until } from "../../test/support/until.ts";
+import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 
-export type MaskedRecords = { alias: string; email: string; reply_address: string };
+/** `mailbox`: with patterns at `domain` and a key; `plain`: without. */
+export type MaskedRecords = {
+  alias: string;
+  email: string;
+  reply_address: string;
+  mailbox: string;
+  plain: string;
+  domain: string;
+};
+/** The recipients' server refuses a message that holds it, when it comes for the first time. */
+export const REFUSED_ONCE = "Here is the contract that was too long.";
 
 const MAILBOX = "ines.brandt@home.example";
+const OTHER_MAILBOX = "team@nordkiosk.example";
 const SHOP = { email: "orders@shop.example", ip: "192.0.2.10" };
+const HERE = "127.0.0.1";
 const HOME_IP = "192.0.2.20";
 
 export async function fillMasked(scene: Scene): Promise<MaskedRecords> {
@@ -15,12 +31,12 @@ export async function fillMasked(scene: Scene): Promise<MaskedRecords> {
     if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
     return answer.body as Record<string, unknown>;
   };
-  scene.dns.set("shop.example", "TXT", [`v=spf1 ip4:${SHOP.ip} -all`]);
-  scene.dns.set("home.example", "TXT", [`v=spf1 ip4:${HOME_IP} -all`]);
+  scene.dns.set("shop.example", "TXT", [`v=spf1 ip4:${SHOP.ip} ip4:${HERE} -all`]);
+  scene.dns.set("home.example", "TXT", [`v=spf1 ip4:${HOME_IP} ip4:${HERE} -all`]);
   receiveAt(scene.dns, "home.example", "mx.recipient.example");
   const make = async (fields: object) =>
     (await ask("POST", "/v1/masked/aliases", fields)).alias as { id: string; email: string };
-  await make({ forward_to: ["team@nordkiosk.example"], format: "words", description: "Newsletters" });
+  await make({ forward_to: [OTHER_MAILBOX], format: "words", description: "Newsletters" });
   const { id, email } = await make({ forward_to: [MAILBOX], local_part: "ines.shop", description: "The shop" });
   const receive = (from: string, ip: string, to: string, text: string) =>
     ask("POST", "/v1/inbound-emails/simulate", {
@@ -43,7 +59,45 @@ export async function fillMasked(scene: Scene): Promise<MaskedRecords> {
   });
   const spam = await ask("POST", `/v1/masked/aliases/${id}/contacts`, { email: "win@unknown.example" });
   await ask("PATCH", `/v1/masked/aliases/${id}/contacts/${(spam.contact as { id: string }).id}`, { blocked: true });
-  return { alias: id, email, reply_address };
+  receiveAt(scene.dns, "shop.example", "mx.recipient.example");
+  await sendIn(scene, { from: MAILBOX, to: reply_address, text: REFUSED_ONCE });
+  await sendIn(scene, { from: SHOP.email, to: email, text: REFUSED_ONCE });
+  await until("both failed", async () => {
+    const { body } = await scene.ask("GET", "/v1/masked/failed");
+    return (body.failed as unknown as unknown[]).length >= 2;
+  });
+  return { alias: id, email, reply_address, ...(await fillMailboxes(scene, ask)) };
+}
+
+/** Over SMTP: what is simulated does not leave. */
+export async function sendIn({ mx_port: port }: Scene, { from, to, text }: Record<"from" | "to" | "text", string>) {
+  const transport = nodemailer.createTransport({ host: HERE, port, tls: { rejectUnauthorized: false } });
+  try {
+    await transport.sendMail({ from, to, subject: "The contract", text });
+  } finally {
+    transport.close();
+  }
+}
+
+type Ask = (method: string, path: string, body: unknown) => Promise<Record<string, unknown>>;
+
+async function fillMailboxes(scene: Scene, ask: Ask): Promise<Pick<MaskedRecords, "mailbox" | "plain" | "domain">> {
+  const domain = "brandt.example";
+  await addVerifiedDomain(scene, scene.dns, domain, { type: "both" });
+  const { body } = await scene.ask("GET", "/v1/masked/destinations");
+  const found = body.destinations as unknown as { id: string; email: string }[];
+  const idOf = (email: string) => found.find((one) => one.email === email)?.id ?? "";
+  const mailbox = idOf(OTHER_MAILBOX);
+  for (const pattern of [`*.ines@${domain}`, `shop-*@${domain}`])
+    await ask("POST", `/v1/masked/destinations/${mailbox}/patterns`, { pattern });
+  await ask("PUT", `/v1/masked/destinations/${mailbox}/pgp-key`, { public_key: await publicKeyOf(OTHER_MAILBOX) });
+  return { mailbox, plain: idOf(MAILBOX), domain };
+}
+
+/** It ends in twenty days. */
+export async function publicKeyOf(email: string): Promise<string> {
+  const userIDs = [{ email }];
+  return (await generateKey({ type: "curve25519", userIDs, keyExpirationTime: 20 * 86_400 })).publicKey;
 }
 
 /** The owner of the mailbox opens the link that was mailed there, and presses the button. */

@@ -1,5 +1,5 @@
 // Every page at three widths, light and dark: a picture kept by the run, no violation that axe knows, nothing wider than the
-// window, nothing that the browser complains of.
+// window, no button cut off by its cell, nothing that the browser complains of.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AxeBuilder } from "@axe-core/playwright";
@@ -96,6 +96,11 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "masked-contacts", path: `/masked/${masked.alias}?show=contacts`, ready: "read at" },
     { name: "masked-check", path: `/masked/${masked.alias}?show=check`, ready: "Nothing is sent, counted or kept" },
     { name: "masked-destinations", path: "/masked/destinations", ready: "read at" },
+    { name: "masked-mailbox", path: `/masked/destinations/${masked.mailbox}`, ready: "2 patterns" },
+    { name: "masked-mailbox-plain", path: `/masked/destinations/${masked.plain}`, ready: "No pattern yet" },
+    { name: "masked-mailbox-missing", path: `/masked/destinations/${records.job}`, ready: "Not here" },
+    { name: "masked-failed", path: "/masked/failed", ready: "read at" },
+    { name: "masked-failed-none", path: `/masked/failed?alias_id=${records.job}`, ready: "No failed mail fits" },
     { name: "masked-settings", path: "/masked/settings", ready: "Lists whose seals count" },
     { name: "domain-dkim", path: `/domains/${records.verified}/dkim`, ready: "Signs" },
     { name: "domain-dkim-pending", path: `/domains/${records.pending}/dkim`, ready: "Publish its record" },
@@ -142,6 +147,7 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
           if (width !== WIDEST)
             seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
           if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
+          seen.faults.push(...(await cutButtons(page)).map((name) => `${where}: “${name}” is cut off`));
           await page.context().setOffline(false);
           const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
           seen.faults.push(...others.map((text) => `${where}: ${text}`));
@@ -188,7 +194,7 @@ async function framesAreThere(page: Page): Promise<void> {
 /** What the browser says of an answer that the page is about. */
 function expectedOn({ name, as, cut }: Look): RegExp {
   if (cut) return /INTERNET_DISCONNECTED/;
-  if (name === "email-missing" || name === "link-over") return /status of 40[14]/;
+  if (name.endsWith("-missing") || name === "link-over") return /status of 40[14]/;
   if (name.endsWith("-denied")) return /status of 403/;
   return as === "nobody" ? /status of 401/ : /^$/;
 }
@@ -201,4 +207,11 @@ async function violationsOn(page: Page): Promise<string[]> {
 
 function isTooWide(page: Page): Promise<boolean> {
   return page.evaluate("document.documentElement.scrollWidth > innerWidth");
+}
+
+/** Buttons that stand beyond the edge of their cell, where nobody sees them whole. */
+function cutButtons(page: Page): Promise<string[]> {
+  return page.evaluate(`[...document.querySelectorAll("td .btn")]
+    .filter((one) => one.offsetParent && one.getBoundingClientRect().right > one.closest("td").getBoundingClientRect().right + 1)
+    .map((one) => one.textContent)`);
 }

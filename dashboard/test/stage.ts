@@ -7,7 +7,7 @@ import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { fillDomains } from "./fill-domains.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
-import { fillMasked, type MaskedRecords } from "./fill-masked.ts";
+import { fillMasked, type MaskedRecords, REFUSED_ONCE } from "./fill-masked.ts";
 import { fillOperator } from "./fill-operator.ts";
 import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
 import { invite, inviteToSignUp, type Person, setUpFirst, signUp } from "./persons.ts";
@@ -166,9 +166,12 @@ async function fillWithMail(scene: Scene): Promise<Mails> {
       return { code: 451, text: "4.7.650 The mail server has been temporarily rate limited due to IP reputation." };
     return null;
   });
-  scene.sink.onMessage(({ to }) =>
-    to.includes("strict@posteo.example") ? { code: 554, text: "5.7.1 Message rejected as spam" } : null,
-  );
+  const refused = new Set<string>();
+  scene.sink.onMessage(({ to, bytes, message_id }) => {
+    const isNew = bytes.includes(REFUSED_ONCE) && !refused.has(message_id);
+    if (isNew) refused.add(message_id);
+    return isNew || to.includes("strict@posteo.example") ? { code: 554, text: "5.7.1 Message rejected as spam" } : null;
+  });
   const send = async (fields: Record<string, unknown>, key = scene.live_key): Promise<string> => {
     const response = await fetch(`${scene.base_url}/v1/send`, {
       method: "POST",

@@ -1,5 +1,6 @@
 // The pages of operators, beside each other.
 import { Link } from "@tanstack/react-router";
+import { TabBar } from "./tab-bar.tsx";
 
 const PAGES = [
   ["/operator/organizations", "Organizations"],
@@ -9,12 +10,12 @@ const PAGES = [
 
 export function OperatorNav() {
   return (
-    <nav className="tabs" aria-label="Operator">
+    <TabBar label="Operator">
       {PAGES.map(([to, name]) => (
         <Link key={to} to={to} search={{}} activeOptions={{ includeSearch: false }}>
           {name}
         </Link>
       ))}
-    </nav>
+    </TabBar>
   );
 }

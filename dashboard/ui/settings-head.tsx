@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { PageHead } from "./page.tsx";
+import { TabBar } from "./tab-bar.tsx";
 
 const TABS = [
   { to: "/settings/organization", name: "Organization" },
@@ -15,13 +16,13 @@ export function SettingsHead({ title, acts }: { title: string; acts?: ReactNode 
   return (
     <>
       <PageHead title={title} acts={acts} />
-      <nav className="tabs" aria-label="Settings">
+      <TabBar label="Settings">
         {TABS.map(({ to, name }) => (
           <Link key={to} to={to}>
             {name}
           </Link>
         ))}
-      </nav>
+      </TabBar>
     </>
   );
 }

@@ -1,5 +1,6 @@
 // The pages of webhooks, beside each other.
 import { Link } from "@tanstack/react-router";
+import { TabBar } from "./tab-bar.tsx";
 
 const PAGES = [
   ["/webhooks", "Endpoints"],
@@ -9,12 +10,12 @@ const PAGES = [
 
 export function WebhookNav() {
   return (
-    <nav className="tabs" aria-label="Webhooks">
+    <TabBar label="Webhooks">
       {PAGES.map(([to, name]) => (
         <Link key={to} to={to} search={{}} activeOptions={{ exact: true, includeSearch: false }}>
           {name}
         </Link>
       ))}
-    </nav>
+    </TabBar>
   );
 }

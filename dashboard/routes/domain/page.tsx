@@ -10,6 +10,7 @@ import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
+import { TabBar } from "../../ui/tab-bar.tsx";
 import { Tag } from "../../ui/tag.tsx";
 
 type Domain = Schemas["Domain"];
@@ -43,13 +44,13 @@ export function DomainPage({ id, acts, needs, children }: Given) {
         beside={found && <Tag tone={toneOfDomain(found.status)}>{wordOf(found.status)}</Tag>}
         acts={acts ?? (found && <DomainActs domain={found} />)}
       />
-      <nav className="tabs" aria-label="Of this domain">
+      <TabBar label="Of this domain">
         {TABS.map(([to, name]) => (
           <Link key={to} to={to} params={{ id }} search={{}} activeOptions={{ exact: true, includeSearch: false }}>
             {name}
           </Link>
         ))}
-      </nav>
+      </TabBar>
       {found === undefined ? (
         <div className="panel">
           <Loaded of={query}>{() => null}</Loaded>

@@ -101,7 +101,7 @@ function Rows({ page, readAtMs, edit }: RowsGiven) {
         <thead>
           <tr>
             <th>Address</th>
-            <th className="w-[104px] sm:w-[130px]">Action</th>
+            <th className="hide-s w-[130px]">Action</th>
             <th className="hide-s w-[28%]">Where to</th>
             <th className="r hide-s w-[90px]">Mails</th>
             <th className="r hide-s w-[124px]">Last mail</th>
@@ -116,8 +116,11 @@ function Rows({ page, readAtMs, edit }: RowsGiven) {
               <td title={alias.description || addressOf(alias)}>
                 {addressOf(alias)} {!alias.active && <Tag tone="idle">Off</Tag>}
                 {alias.description && <span className="dim hide-s"> · {alias.description}</span>}
+                <div className="show-s dim truncate text-[12.5px]">
+                  {ACTION_WORDS[alias.action]} · {whereTo(alias)}
+                </div>
               </td>
-              <td>{ACTION_WORDS[alias.action]}</td>
+              <td className="hide-s">{ACTION_WORDS[alias.action]}</td>
               <td className="hide-s text-ink-2" title={alias.forward_to.join(", ")}>
                 {whereTo(alias)}
               </td>

@@ -1,5 +1,6 @@
 // The pages of received mail, beside each other.
 import { Link } from "@tanstack/react-router";
+import { TabBar } from "../../ui/tab-bar.tsx";
 
 const PAGES = [
   ["/inbound", "Mail"],
@@ -11,13 +12,13 @@ const PAGES = [
 
 export function InboundNav() {
   return (
-    <nav className="tabs" aria-label="Received mail">
+    <TabBar label="Received mail">
       {PAGES.map(([to, name]) => (
         <Link key={to} to={to} search={{}} activeOptions={{ exact: true, includeSearch: false }}>
           {name}
         </Link>
       ))}
-    </nav>
+    </TabBar>
   );
 }
 

@@ -5,6 +5,7 @@ import type { Schemas } from "../../api/client.ts";
 import { maskedActivity } from "../../api/masked-queries.ts";
 import { PAGE_ROWS } from "../../api/queries.ts";
 import { ACTIVITY_TYPES, type MaskedAliasView, OUTCOME_TONES, OUTCOMES } from "../../lib/masked-filters.ts";
+import { sayFailure } from "../../lib/masked-words.ts";
 import { wordOf } from "../../lib/states.ts";
 import { saySize } from "../../lib/times.ts";
 import { Choice } from "../../ui/choice.tsx";
@@ -110,7 +111,11 @@ function One({ entry }: { entry: Entry }) {
           {type === "config" ? "The address itself" : wordOf(type)}{" "}
           <Way entry={entry} contact={contact} destination={destination} />
         </div>
-        <div className="dim text-[12.5px]">{[...(reason === null ? [] : [wordOf(reason)]), ...facts].join(" · ")}</div>
+        <div className="dim text-[12.5px]">
+          {[...(reason === null ? [] : [type === "bounce" ? sayFailure(reason) : wordOf(reason)]), ...facts].join(
+            " · ",
+          )}
+        </div>
         {detail && <code className="said mt-2!">{detail}</code>}
         {outcome === "held" && type === "reply" && <HowToSend />}
       </div>

@@ -2,12 +2,12 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { type Schemas, take, v1 } from "../../api/client.ts";
+import type { Schemas } from "../../api/client.ts";
 import { maskedDestinations } from "../../api/masked-queries.ts";
 import { PAGE_ROWS } from "../../api/queries.ts";
 import { AddDestination } from "../../forms/masked/add-destination.tsx";
+import { useAskAgain, useRemoveMailbox } from "../../forms/masked/mailbox-acts.ts";
 import { SearchField } from "../../forms/search-field.tsx";
-import { useAct } from "../../lib/act.ts";
 import { DESTINATION_STATES, DESTINATION_WORDS, type DestinationFilters } from "../../lib/masked-filters.ts";
 import { Button } from "../../ui/button.tsx";
 import { Choice } from "../../ui/choice.tsx";
@@ -87,14 +87,7 @@ export function Destinations() {
 function Rows({ page, readAtMs }: { page: Schemas["MaskedDestinationList"]; readAtMs: number }) {
   const filters = route.useSearch();
   const [leaving, remove] = useState<Destination | null>(null);
-  const removing = useAct({
-    run: ({ id }: Destination) => take(v1.DELETE("/v1/masked/destinations/{id}", { params: { path: { id } } })),
-    refresh: [["masked"]],
-    done: (_out, { email }) => {
-      remove(null);
-      return `${email} is removed from all aliases.`;
-    },
-  });
+  const removing = useRemoveMailbox(() => remove(null));
   return (
     <>
       <table className="table">
@@ -142,13 +135,9 @@ function Rows({ page, readAtMs }: { page: Schemas["MaskedDestinationList"]; read
 }
 
 function Row({ destination, remove }: { destination: Destination; remove: () => void }) {
-  const { id, email, status, aliases, confirmation_sent_at, confirmed_at } = destination;
+  const { id, email, status, aliases, pgp_key, confirmation_sent_at, confirmed_at } = destination;
   const [tone, word] = DESTINATION_WORDS[status];
-  const asking = useAct({
-    run: () => take(v1.POST("/v1/masked/destinations/{id}/resend", { params: { path: { id } } })),
-    refresh: [["masked", "destinations"]],
-    done: () => `The link is mailed to ${email} again.`,
-  });
+  const asking = useAskAgain(destination);
   const acts = (
     <>
       {status !== "verified" && (
@@ -167,12 +156,18 @@ function Row({ destination, remove }: { destination: Destination; remove: () => 
         <Tag tone={tone}>{word}</Tag>
       </td>
       <td title={destination.suspended_reason ?? email}>
-        <Link to="/masked" search={{ forward_to: email }}>
+        <Link to="/masked/destinations/$id" params={{ id }} search={{}} className="row-link">
           {email}
         </Link>
+        {pgp_key !== null && <span className="dim hide-s"> · encrypted</span>}
         <div className="show-s -ml-3">{acts}</div>
       </td>
-      <td className="r hide-s">{aliases.toLocaleString("en")}</td>
+      <td className="r hide-s">
+        <Link to="/masked" search={{ forward_to: email }} className="relative z-1 underline underline-offset-2">
+          <span className="sr-only">Aliases of {email}: </span>
+          {aliases.toLocaleString("en")}
+        </Link>
+      </td>
       <td className="r dim hide-s">
         {confirmed_at !== null ? (
           <When at={confirmed_at} />

@@ -53,6 +53,11 @@ export function Masked() {
             </option>
           ))}
         </Choice>
+        {filters.pattern && (
+          <Button look="quiet" onClick={() => change({ pattern: undefined })}>
+            Made by {filters.pattern} ×
+          </Button>
+        )}
         {filters.forward_to && (
           <Button look="quiet" onClick={() => change({ forward_to: undefined })}>
             To {filters.forward_to} ×

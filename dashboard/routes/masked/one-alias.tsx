@@ -9,6 +9,7 @@ import { DESTINATION_WORDS, type MaskedAliasView } from "../../lib/masked-filter
 import { CopyButton } from "../../ui/copy.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Loaded } from "../../ui/states.tsx";
+import { TabBar } from "../../ui/tab-bar.tsx";
 import { Tag } from "../../ui/tag.tsx";
 import { When } from "../../ui/when.tsx";
 import { Activity } from "./activity.tsx";
@@ -45,7 +46,7 @@ export function OneMaskedAlias() {
       {found ? (
         <div className="cols">
           <div className="min-w-0">
-            <nav className="tabs" aria-label="Of this address">
+            <TabBar label="Of this address">
               {VIEWS.map(([name, word]) => (
                 <button
                   key={name}
@@ -56,7 +57,7 @@ export function OneMaskedAlias() {
                   {word}
                 </button>
               ))}
-            </nav>
+            </TabBar>
             {show === "activity" && <Activity id={id} />}
             {show === "contacts" && <Contacts id={id} />}
             {show === "check" && <CheckReply id={id} />}
@@ -107,10 +108,26 @@ function About({ alias }: { alias: Alias }) {
               <dd>{alias.masked_description}</dd>
             </>
           )}
+          {alias.pattern !== null && (
+            <>
+              <dt>Made by</dt>
+              <dd>
+                <Link to="/masked" search={{ pattern: alias.pattern }} className="underline underline-offset-2">
+                  {alias.pattern}
+                </Link>
+              </dd>
+            </>
+          )}
           <dt>Replies</dt>
           <dd>{alias.reply_enabled ? "leave from it" : "are off"}</dd>
           <dt>Last mail</dt>
           <dd>{alias.last_activity_at === null ? "none yet" : <When at={alias.last_activity_at} as="both" />}</dd>
+          <dt>Failed</dt>
+          <dd>
+            <Link to="/masked/failed" search={{ alias_id: alias.id }} className="underline underline-offset-2">
+              Mail that is kept
+            </Link>
+          </dd>
           <dt>Made</dt>
           <dd>
             <When at={alias.created_at} as="both" />
@@ -141,7 +158,13 @@ function Hidden({ email }: { email: string }) {
   const [tone, word] = DESTINATION_WORDS[found?.status ?? "verified"];
   return (
     <div>
-      {email}{" "}
+      {found ? (
+        <Link to="/masked/destinations/$id" params={{ id: found.id }} search={{}} className="hover:underline">
+          {email}
+        </Link>
+      ) : (
+        email
+      )}{" "}
       {found && found.status !== "verified" && (
         <Link to="/masked/destinations" search={{ email }}>
           <Tag tone={tone}>{word}</Tag>

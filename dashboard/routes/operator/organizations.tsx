@@ -120,12 +120,12 @@ function Rows({ rows, ...acts }: { rows: Organization[] } & Acts) {
       <thead>
         <tr>
           <th>Organization</th>
-          <th className="w-[130px]">State</th>
+          <th className="w-[110px] sm:w-[130px]">State</th>
           <th className="hide-s w-[110px]">Plan</th>
           <th className="r hide-s w-[150px]">Mails a month</th>
           <th className="r hide-s w-[120px]">Requests/s</th>
           <th className="r hide-s w-[130px]">Since</th>
-          <th className="w-[92px] sm:w-[210px]">
+          <th className="hide-s w-[210px]">
             <span className="sr-only">Acts</span>
           </th>
         </tr>
@@ -147,9 +147,34 @@ function Row({ one, change, stop, settle }: { one: Organization } & Acts) {
       {own.includes(limit) && <span className="dim"> own</span>}
     </>
   );
+  const acts = (
+    <>
+      <Button look="quiet" aria-label={`Change ${name}`} onClick={() => change(one)}>
+        Change
+      </Button>
+      {state === "active" && (
+        <Button look="quiet" aria-label={`Suspend ${name}`} onClick={() => stop(one)}>
+          Suspend
+        </Button>
+      )}
+      {state === "suspended" && (
+        <Button
+          look="quiet"
+          aria-label={`Resume ${name}`}
+          disabled={settle.isPending}
+          onClick={() => settle.mutate({ id, state: "active" })}
+        >
+          Resume
+        </Button>
+      )}
+    </>
+  );
   return (
     <tr>
-      <td title={`${name} · ${id}`}>{name}</td>
+      <td title={`${name} · ${id}`}>
+        {name}
+        <div className="show-s -ml-3">{acts}</div>
+      </td>
       <td>
         <Tag tone={toneOfOrganization(state)}>{wordOf(state).replace("Pending review", "In review")}</Tag>
       </td>
@@ -159,27 +184,7 @@ function Row({ one, change, stop, settle }: { one: Organization } & Acts) {
       <td className="r dim hide-s">
         <When at={one.created_at} />
       </td>
-      <td className="r">
-        <Button look="quiet" aria-label={`Change ${name}`} onClick={() => change(one)}>
-          Change
-        </Button>
-        {state === "active" && (
-          <Button look="quiet" className="hide-s" aria-label={`Suspend ${name}`} onClick={() => stop(one)}>
-            Suspend
-          </Button>
-        )}
-        {state === "suspended" && (
-          <Button
-            look="quiet"
-            className="hide-s"
-            aria-label={`Resume ${name}`}
-            disabled={settle.isPending}
-            onClick={() => settle.mutate({ id, state: "active" })}
-          >
-            Resume
-          </Button>
-        )}
-      </td>
+      <td className="r hide-s">{acts}</td>
     </tr>
   );
 }

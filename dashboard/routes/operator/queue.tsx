@@ -79,7 +79,7 @@ function Rows({ rows }: { rows: Destination[] }) {
       <thead>
         <tr>
           <th className="sm:w-[210px]">Destination</th>
-          <th className="w-[124px]">State</th>
+          <th className="hide-s w-[124px]">State</th>
           <th className="r w-[70px] sm:w-[90px]">Waits</th>
           <th className="r hide-s w-[80px]">Due</th>
           <th className="r hide-s w-[96px]">Deferred</th>
@@ -106,8 +106,11 @@ function Row({ one }: { one: Destination }) {
         <Link to="/operator/queue/$domain" params={{ domain: one.domain }} className="row-link">
           {one.domain}
         </Link>
+        <div className="show-s mt-1">
+          <Tag tone={toneOfQueue(one.state)}>{wordOf(one.state)}</Tag>
+        </div>
       </td>
-      <td>
+      <td className="hide-s">
         <Tag tone={toneOfQueue(one.state)}>{wordOf(one.state)}</Tag>
       </td>
       <td className="r">{figure(one.due + one.in_hand + one.deferred + one.scheduled)}</td>

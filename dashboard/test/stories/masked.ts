@@ -1,5 +1,6 @@
 // Stories of masked addresses: made, watched, with contacts to write to, a reply that is tried, and mailboxes that confirm.
 import assert from "node:assert/strict";
+import { publicKeyOf, sendIn } from "../fill-masked.ts";
 import type { Story } from "../story.ts";
 
 export const MASKED_STORIES: readonly Story[] = [
@@ -109,8 +110,85 @@ export const MASKED_STORIES: readonly Story[] = [
       await remove(only);
       await page.getByText(/the only one of an alias; change or delete that first/i).waitFor();
       await row(only).waitFor();
-      await row(only).getByRole("link", { name: only }).click();
-      await page.getByText("2 aliases").waitFor();
+      await row(only).getByRole("link", { name: only, exact: true }).click();
+      await page.getByRole("link", { name: "2 aliases" }).click();
+      await page.getByText("2 aliases ·").waitFor();
+    },
+  },
+  {
+    name: "mail that failed is downloaded, sent again once what keeps it is mended, and deleted",
+    async play({ scene, masked }, page) {
+      const { body } = await scene.ask("GET", "/v1/masked/failed?kind=forward");
+      const [{ destination } = { destination: "" }] = body.failed as unknown as { destination: string }[];
+      const switchTo = (active: boolean) => scene.ask("PUT", `/v1/masked/aliases/${masked.alias}`, { active });
+      const desktop = page.getByRole("cell").last();
+      await page.goto(`/masked/${masked.alias}`);
+      await page.getByRole("link", { name: "Mail that is kept" }).click();
+      await page.getByText("2 mails ·").waitFor();
+      await page.getByLabel("What").selectOption("forward");
+      await page.waitForURL(/kind=forward/);
+      await page.getByText("1 mail ·").waitFor();
+      await page.getByRole("cell", { name: "Refused: 5.7.1, content", exact: true }).waitFor();
+      const download = page.waitForEvent("download");
+      await desktop.getByRole("button", { name: `Download the mail to ${destination}` }).click();
+      assert.match((await download).suggestedFilename(), /^[\w-]+\.eml$/);
+      await switchTo(false);
+      await desktop.getByRole("button", { name: `Send again to ${destination}` }).click();
+      const question = page.getByRole("dialog");
+      await question.getByRole("button", { name: "Send again" }).click();
+      await question.getByText(/It was not sent\. .*switched off or not confirmed/).waitFor();
+      await switchTo(true);
+      await question.getByRole("button", { name: "Send again" }).click();
+      await page.getByText("The mail is on its way again.").waitFor();
+      await page.getByText("No failed mail fits").waitFor();
+      await page.getByRole("link", { name: "Show all" }).click();
+      await page.getByText("1 mail ·").waitFor();
+      await desktop.getByRole("button", { name: /^Delete the mail to/ }).click();
+      await page.getByRole("button", { name: "Delete the mail", exact: true }).click();
+      await page.getByText("The mail is deleted.").waitFor();
+      await page.getByText("No mail failed").waitFor();
+    },
+  },
+  {
+    name: "a mailbox gets a pattern, whose first mail makes an alias, and a key, which is shown by its fingerprint and removed",
+    async play({ scene, masked }, page) {
+      await page.goto("/masked/destinations");
+      await page.getByRole("link", { name: "ines.brandt@home.example", exact: true }).click();
+      await page.getByRole("button", { name: "Add a pattern" }).click();
+      await page.getByRole("textbox", { name: "Pattern" }).fill("ines@brandt.example");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.locator("dialog .problem").waitFor();
+      const pattern = `*.home@${masked.domain}`;
+      await page.getByRole("textbox", { name: "Pattern" }).fill(pattern);
+      await page.getByRole("spinbutton", { name: "New aliases, a day" }).fill("5");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.getByText(`Mail to ${pattern} makes aliases from now on.`).waitFor();
+      const to = `tea.home@${masked.domain}`;
+      await sendIn(scene, { from: "orders@shop.example", to, text: "Your tea." });
+      await page.reload();
+      await page.getByRole("link", { name: pattern }).click();
+      await page.getByRole("link", { name: to }).click();
+      await page.getByRole("link", { name: pattern }).waitFor();
+      await page.getByRole("link", { name: "ines.brandt@home.example" }).click();
+      await page.getByRole("button", { name: `Remove ${pattern}` }).click();
+      await page.getByRole("button", { name: "Remove the pattern" }).click();
+      await page.getByText(`${pattern} makes no aliases any more.`).waitFor();
+      await page.getByRole("button", { name: "Add a key" }).click();
+      await page.getByRole("textbox", { name: "Public key" }).fill("no key");
+      await page.getByRole("button", { name: "Save the key" }).click();
+      await page.locator("dialog .problem").waitFor();
+      const name = "ines.asc";
+      const buffer = Buffer.from(await publicKeyOf("ines.brandt@home.example"));
+      await page.getByLabel("Or from a file").setInputFiles({ name, buffer, mimeType: "text/plain" });
+      await page.getByRole("button", { name: "Save the key" }).click();
+      await page.getByText("Mail to ines.brandt@home.example is encrypted from now on.").waitFor();
+      const { body: kept } = await scene.ask("GET", `/v1/masked/destinations/${masked.plain}`);
+      const { fingerprint } = (kept.destination as unknown as { pgp_key: { fingerprint: string } }).pgp_key;
+      await page.getByText(`${fingerprint.slice(0, 4)} ${fingerprint.slice(4, 8)}`).waitFor();
+      await page.getByRole("button", { name: "Remove the key" }).click();
+      await page.getByRole("button", { name: "Remove it" }).click();
+      await page.getByText("is not encrypted any more").waitFor();
+      await page.getByRole("button", { name: "Add a key" }).waitFor();
     },
   },
 ];
