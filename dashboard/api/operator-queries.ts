@@ -1,7 +1,7 @@
 // What the pages of operators read: one function a question, each with the name under which the answer is kept.
 import { queryOptions } from "@tanstack/react-query";
 import type { OrganizationFilters } from "../lib/list-filters.ts";
-import type { QueueFilters } from "../lib/operator-filters.ts";
+import type { QueueFilters, RelayFilters, SourceFilters } from "../lib/operator-filters.ts";
 import { people, take } from "./client.ts";
 import { PAGE_ROWS } from "./queries.ts";
 
@@ -63,6 +63,30 @@ export function destination(domain: string) {
     queryFn: ({ signal }) =>
       take(people.GET("/dashboard/api/operator/queue/{domain}", { params: { path: { domain } }, signal })),
     refetchInterval: ({ state }) => (state.data?.destination.is_dropping ? SOON_MS : AGAIN_MS),
+  });
+}
+
+export function sources(filters: SourceFilters) {
+  return queryOptions({
+    queryKey: ["operator", "sources", filters],
+    queryFn: ({ signal }) =>
+      take(
+        people.GET("/dashboard/api/operator/sources", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal }),
+      ),
+    placeholderData: (before) => before,
+    refetchInterval: AGAIN_MS,
+  });
+}
+
+export function relays(filters: RelayFilters) {
+  return queryOptions({
+    queryKey: ["operator", "relays", filters],
+    queryFn: ({ signal }) =>
+      take(
+        people.GET("/dashboard/api/operator/relays", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal }),
+      ),
+    placeholderData: (before) => before,
+    refetchInterval: AGAIN_MS,
   });
 }
 

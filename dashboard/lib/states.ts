@@ -37,6 +37,14 @@ export function toneOfQueue(state: "suspended" | "resting" | "due" | "waiting"):
   return ({ suspended: "bad", resting: "warn", due: "good", waiting: "idle" } as const)[state];
 }
 
+export function toneOfSource(state: "ready" | "warming" | "unavailable" | "out_of_use" | "leaving"): Tone {
+  return ({ ready: "good", warming: "good", unavailable: "bad", out_of_use: "warn", leaving: "idle" } as const)[state];
+}
+
+export function toneOfRelay(state: "resting" | "in_use" | "standby"): Tone {
+  return ({ resting: "warn", in_use: "good", standby: "idle" } as const)[state];
+}
+
 export function toneOfDomain(status: "pending" | "verified" | "degraded" | "failed"): Tone {
   return ({ pending: "idle", verified: "good", degraded: "warn", failed: "bad" } as const)[status];
 }

@@ -51,8 +51,8 @@ export function sayDuration(ms: number): string {
 /** `84 KB`; 1 KB is 1,000 bytes. */
 export function saySize(bytes: number): string {
   if (bytes < 1_000) return `${bytes} bytes`;
-  if (bytes < 1_000_000) return `${Math.round(bytes / 1_000)} KB`;
-  if (bytes < 1_000_000_000) return `${(bytes / 1_000_000).toFixed(1)} MB`;
+  if (bytes < 999_500) return `${Math.round(bytes / 1_000)} KB`;
+  if (bytes < 999_950_000) return `${(bytes / 1_000_000).toFixed(1)} MB`;
   return `${(bytes / 1_000_000_000).toFixed(1)} GB`;
 }
 
@@ -62,4 +62,16 @@ type Named = { one: string; many?: string; isAtLeast?: boolean };
 export function sayCount(total: number, { one, many = `${one}s`, isAtLeast = false }: Named): string {
   const words = `${count.format(total)} ${total === 1 ? one : many}`;
   return isAtLeast ? `at least ${words}` : words;
+}
+
+/** `18,204`; `1,000+` where there is more. */
+export function sayFigure(total: number, isAtLeast = false): string {
+  return `${count.format(total)}${isAtLeast && total > 0 ? "+" : ""}`;
+}
+
+/** `0.4 %`, of a whole; `–` of nothing. */
+export function sayPercent(part: number, whole: number): string {
+  if (whole === 0) return "–";
+  const percent = (part / whole) * 100;
+  return `${percent > 0 && percent < 0.1 ? "under 0.1" : percent.toFixed(percent >= 10 ? 0 : 1)} %`;
 }

@@ -21,7 +21,7 @@ import {
   readMaskedAliasView,
   readMaskedFilters,
 } from "../lib/masked-filters.ts";
-import { readQueueFilters } from "../lib/operator-filters.ts";
+import { readQueueFilters, readRelayFilters, readSourceFilters } from "../lib/operator-filters.ts";
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
 import { readSignIn, SignIn } from "./sign-in.tsx";
@@ -230,6 +230,18 @@ const operator = [
     getParentRoute: () => root,
     path: "/operator/queue/$domain",
     component: lazyRouteComponent(() => import("./operator/destination.tsx"), "OneDestination"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/sources",
+    validateSearch: readSourceFilters,
+    component: lazyRouteComponent(() => import("./operator/sources.tsx"), "Sources"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/relays",
+    validateSearch: readRelayFilters,
+    component: lazyRouteComponent(() => import("./operator/relays.tsx"), "Relays"),
   }),
   createRoute({
     getParentRoute: () => root,

@@ -5,6 +5,8 @@ import { TabBar } from "./tab-bar.tsx";
 const PAGES = [
   ["/operator/organizations", "Organizations"],
   ["/operator/queue", "Queue"],
+  ["/operator/sources", "Sources"],
+  ["/operator/relays", "Relays"],
   ["/operator/health", "Health"],
 ] as const;
 

@@ -1,7 +1,7 @@
 // Stories of operators: what they settle of other people's organizations.
 import assert from "node:assert/strict";
 import { until } from "../../../test/support/until.ts";
-import { deferredTo } from "../fill-operator.ts";
+import { ADDRESSES, deferredTo, RELAY } from "../fill-operator.ts";
 import { askAs, PASSWORD } from "../persons.ts";
 import type { Story } from "../story.ts";
 
@@ -112,6 +112,58 @@ export const OPERATOR_STORIES: readonly Story[] = [
       await page.getByRole("button", { name: "Retry now" }).click();
       await page.getByText("became due").waitFor();
       await until("it is tried again", async () => (await attempts()) > before, 30_000);
+    },
+  },
+  {
+    name: "an operator sees whose a sending address is and how it is called, takes it out of use with a reason, gives it back",
+    async play({ scene, owner, newcomer, open }, page) {
+      const stateOf = async () => {
+        const { body } = await scene.ask("GET", "/v1/ip-pools/letters");
+        const { ips } = body.ip_pool as unknown as { ips: { ip: string; state: string }[] };
+        return ips.find(({ ip }) => ip === ADDRESSES.named)?.state;
+      };
+      await until("the engine has the address", async () => (await stateOf()) === "ready", 30_000);
+      await page.goto("/operator/queue");
+      await page.getByRole("link", { name: "Sources" }).click();
+      const row = (ip: string) => page.getByRole("row").filter({ hasText: ip });
+      await row(ADDRESSES.warming).getByText("Reverse name differs").waitFor();
+      await row(ADDRESSES.elsewhere)
+        .getByRole("cell", { name: /^Unavailable/ })
+        .waitFor();
+      assert.equal(await row("Shared address").getByRole("button").count(), 0);
+      await row(ADDRESSES.named).getByRole("button", { name: "Take" }).click();
+      await page.getByRole("textbox", { name: "Why" }).fill("On a list of blocked addresses");
+      await page.getByRole("button", { name: "Take it out" }).click();
+      await page.getByText(`Nothing leaves from ${ADDRESSES.named} any more.`).waitFor();
+      await page.getByLabel("State").selectOption("out_of_use");
+      await page.waitForURL(/state=out_of_use/);
+      await page.getByText("1 address ·").waitFor();
+      await row(ADDRESSES.named).getByText("“On a list of blocked addresses”").waitFor();
+      await until("the engine leaves it", async () => (await stateOf()) === "unavailable", 30_000);
+      await row(ADDRESSES.named).getByRole("button", { name: "Give" }).click();
+      await page.getByText("No address fits").waitFor();
+      await until("the engine uses it again", async () => (await stateOf()) === "ready", 30_000);
+      await page.goto("/settings/audit-log?operation=holdSource");
+      await page.getByRole("cell", { name: owner.email }).first().waitFor();
+      const theirs = await open({ as: newcomer });
+      await theirs.page.goto("/operator/sources");
+      await theirs.page.getByText("Your role does not include this").waitFor();
+      await theirs.close();
+    },
+  },
+  {
+    name: "an operator finds the relay that holds mail back, and reads why",
+    async play(_stage, page) {
+      await page.goto("/operator/sources");
+      await page.getByRole("link", { name: "Relays" }).click();
+      await page.getByRole("searchbox").fill("BRANDT");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/query=BRANDT/);
+      await page.getByText("1 relay ·").waitFor();
+      const row = page.getByRole("row").filter({ hasText: RELAY.domain });
+      await row.getByRole("cell", { name: `${RELAY.host}:587` }).waitFor();
+      await row.getByRole("cell", { name: /no address on the public internet/ }).waitFor();
+      await row.getByRole("cell", { name: "1", exact: true }).waitFor();
     },
   },
   {
