@@ -99,7 +99,7 @@ function missingPrerequisites(): string[] {
 
 /** Paths from the root of the repository, and those of long ones that are not played now. */
 function chooseFiles({ words, long }: Asked): { files: string[]; left: string[] } {
-  const all = globSync(["src/**/*.test.ts", "test/**/*.test.ts"], { cwd: ROOT }).sort();
+  const all = globSync(["src/**/*.test.ts", "test/**/*.test.ts", "dashboard/lib/*.test.ts"], { cwd: ROOT }).sort();
   const chosen = all.filter((path) => words.length === 0 || words.some((word) => path.includes(word)));
   const isLong = (path: string): boolean => path.endsWith(LONG);
   if (long) return { files: chosen.filter((path) => isLong(path) || hasRounds(path)), left: [] };

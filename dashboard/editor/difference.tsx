@@ -1,10 +1,9 @@
 // Two texts, line by line: what went and what came. Long stretches without a change are folded.
 import { useQuery } from "@tanstack/react-query";
+import { foldLines, isChanged, type Line, toLines } from "../lib/difference.ts";
 import { Loaded } from "../ui/states.tsx";
 
 type Given = { before: string; after: string; label: string };
-type Line = { sign: " " | "+" | "-"; text: string };
-const AROUND = 3;
 
 export function Difference({ before, after, label }: Given) {
   const query = useQuery({
@@ -16,40 +15,29 @@ export function Difference({ before, after, label }: Given) {
   return (
     <Loaded of={query} rows={3}>
       {(changes) => {
-        const lines = changes.flatMap(({ added, removed, value }) =>
-          value
-            .replace(/\n$/, "")
-            .split("\n")
-            .map((text): Line => ({ sign: added ? "+" : removed ? "-" : " ", text })),
-        );
-        if (lines.every(({ sign }) => sign === " ")) return <p className="dim">No difference.</p>;
-        return <Lines lines={lines} label={label} />;
+        const lines = toLines(changes);
+        return isChanged(lines) ? <Lines lines={lines} label={label} /> : <p className="dim">No difference.</p>;
       }}
     </Loaded>
   );
 }
 
 function Lines({ lines, label }: { lines: Line[]; label: string }) {
-  const isNear = (place: number) =>
-    lines.slice(Math.max(0, place - AROUND), place + AROUND + 1).some(({ sign }) => sign !== " ");
-  const shown = lines.map((line, place) => ({ ...line, place, isNear: isNear(place) }));
   return (
     <section className="difference" aria-label={label}>
-      {shown.map(({ sign, text, place, isNear: isShown }) => {
-        if (!isShown)
-          return shown[place - 1]?.isNear === false ? null : (
-            <div key={place} className="fold">
-              …
-            </div>
-          );
-        return (
-          <div key={place} className={sign === "+" ? "came" : sign === "-" ? "went" : ""}>
-            <span aria-hidden="true">{sign}</span>
-            {sign !== " " && <span className="sr-only">{sign === "+" ? "Added: " : "Removed: "}</span>}
-            {text}
+      {foldLines(lines).map(({ place, line }) =>
+        line === null ? (
+          <div key={place} className="fold">
+            …
           </div>
-        );
-      })}
+        ) : (
+          <div key={place} className={line.sign === "+" ? "came" : line.sign === "-" ? "went" : ""}>
+            <span aria-hidden="true">{line.sign}</span>
+            {line.sign !== " " && <span className="sr-only">{line.sign === "+" ? "Added: " : "Removed: "}</span>}
+            {line.text}
+          </div>
+        ),
+      )}
     </section>
   );
 }

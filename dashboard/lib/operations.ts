@@ -1,5 +1,7 @@
 // The name of an operation as words: createApiKey → Create API key. Pure.
-const WORDS: Record<string, string> = { api: "API", dkim: "DKIM", dmarc: "DMARC", ip: "IP", ips: "IPs", totp: "TOTP" };
+const WORDS: Record<string, string> = {
+  ...{ api: "API", dkim: "DKIM", dmarc: "DMARC", ip: "IP", ips: "IPs", pgp: "PGP", tls: "TLS", totp: "TOTP" },
+};
 
 export function sayOperation(operation: string): string {
   const words = operation.split(/(?=[A-Z])|\s+/).map((word) => WORDS[word.toLowerCase()] ?? word.toLowerCase());

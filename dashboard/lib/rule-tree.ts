@@ -96,7 +96,7 @@ function read(match: Match): Draft {
     return newGroup("none", isGroup(inner) && inner.mode === "any" ? inner.children : [inner]);
   }
   const { field, comparator, value, header_name } = match;
-  const shown = Array.isArray(value) ? value.join(", ") : String(value ?? "");
+  const shown = Array.isArray(value) ? joinValues(value) : String(value ?? "");
   return {
     ...newLeaf(),
     field: String(field),
@@ -119,13 +119,24 @@ export function toMatch(draft: Draft): Match {
 
 function valueFor({ field, comparator, value }: LeafDraft): unknown {
   if (comparator === "exists" || FLAG_FIELDS.includes(field)) return value !== "false";
-  if (comparator === "in")
-    return value
-      .split(",")
-      .map((one) => one.trim())
-      .filter(Boolean);
+  if (comparator === "in") return splitValues(value);
   const isNumber = NUMBER_FIELDS.includes(field) && value.trim() !== "" && Number.isFinite(Number(value));
   return isNumber ? Number(value) : value;
+}
+
+/** `invoice, "Lind, Maja"`: with commas between them; one that holds a comma stands in quotes. */
+function joinValues(values: readonly unknown[]): string {
+  return values
+    .map(String)
+    .map((one) => (/^"|,|^\s|\s$/.test(one) ? `"${one.replaceAll('"', '""')}"` : one))
+    .join(", ");
+}
+
+function splitValues(text: string): string[] {
+  const found = text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/g);
+  return [...found]
+    .map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain?.trim() ?? "")
+    .filter((one) => one !== "");
 }
 
 /** The tree with one of its parts changed, or taken out (null). */

@@ -21,7 +21,8 @@ function put(within: Nested, path: readonly string[], value: unknown): void {
     within[name] = value;
     return;
   }
-  const next = within[name];
+  // What every object inherits is no part of it: a variable may be called constructor.
+  const next = Object.hasOwn(within, name) ? within[name] : undefined;
   const isContainer = typeof next === "object" && next !== null;
   const container = isContainer ? (next as Nested) : ((/^\d+$/.test(below[0] ?? "") ? [] : {}) as Nested);
   within[name] = container;
@@ -29,7 +30,9 @@ function put(within: Nested, path: readonly string[], value: unknown): void {
 }
 
 function readValue(text: string): unknown {
-  if (/^(true|false|-?\d+(\.\d+)?)$/.test(text)) return JSON.parse(text);
+  if (text === "true" || text === "false") return text === "true";
+  // What would be shown otherwise than it is written stays a text: 007, 12.50, an order number of 20 digits.
+  if (/^-?\d/.test(text) && String(Number(text)) === text) return Number(text);
   if (!/^\s*[[{]/.test(text)) return text;
   try {
     return JSON.parse(text);
