@@ -94,11 +94,11 @@ function Rows({ page, readAtMs }: { page: Schemas["MaskedFailedList"]; readAtMs:
         <caption className="sr-only">Mail that failed, newest first</caption>
         <thead>
           <tr>
-            <th className="hide-s w-[92px]">What</th>
+            <th className="hide-s w-[84px]">What</th>
             <th>For</th>
             <th className="hide-s w-[18%]">Why</th>
-            <th className="r hide-s w-[84px]">Size</th>
-            <th className="r hide-s w-[136px]">Kept until</th>
+            <th className="r hide-s w-[96px]">Size</th>
+            <th className="r hide-s w-[124px]">Kept until</th>
             <th className="hide-s w-[316px]">
               <span className="sr-only">Acts</span>
             </th>

@@ -66,11 +66,11 @@ function Rows({ id, page, readAtMs }: { id: string; page: Schemas["MaskedPattern
         <thead>
           <tr>
             <th>Pattern</th>
-            <th className="r hide-s w-[84px]">Aliases</th>
-            <th className="r hide-s w-[92px]">An hour</th>
-            <th className="r hide-s w-[84px]">A day</th>
-            <th className="r hide-s w-[130px]">Added</th>
-            <th className="w-[112px] sm:w-[120px]">
+            <th className="r hide-s w-[80px]">Aliases</th>
+            <th className="r hide-s w-[82px]">An hour</th>
+            <th className="r hide-s w-[74px]">A day</th>
+            <th className="r hide-s w-[108px]">Added</th>
+            <th className="w-[112px]">
               <span className="sr-only">Acts</span>
             </th>
           </tr>
