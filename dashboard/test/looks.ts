@@ -44,7 +44,7 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "webhooks", path: "/webhooks", ready: "read at" },
     { name: "webhook", path: `/webhooks/${records.webhook}`, ready: "read at" },
     { name: "settings-organization", path: "/settings/organization", ready: "left until" },
-    { name: "settings-people", path: "/settings/people", ready: "ines@nordkiosk.example" },
+    { name: "settings-people", path: "/settings/people", ready: "Take back" },
     { name: "settings-security", path: "/settings/security", ready: "Last used" },
     { name: "settings-audit-log", path: "/settings/audit-log", ready: "read at" },
     { name: "sign-in", path: "/sign-in", ready: "Password", as: "nobody" },

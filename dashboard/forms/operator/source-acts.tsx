@@ -23,7 +23,7 @@ export function SourceActs({ source }: { source: Source }) {
       <Button
         look="quiet"
         busy={back.isPending && "One moment…"}
-        aria-label={`Give ${ip} back`}
+        aria-label={`Give back ${ip}`}
         onClick={() => back.mutate(undefined)}
       >
         Give back
@@ -31,7 +31,7 @@ export function SourceActs({ source }: { source: Source }) {
     );
   return (
     <>
-      <Button look="quiet" aria-label={`Take ${ip} out of use`} onClick={() => ask(true)}>
+      <Button look="quiet" aria-label={`Take out ${ip}`} onClick={() => ask(true)}>
         Take out
       </Button>
       <Dialog title={`Take ${ip} out of use?`} open={isAsked} close={() => ask(false)}>
