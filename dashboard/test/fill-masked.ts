@@ -79,19 +79,24 @@ export async function sendIn({ mx_port: port }: Scene, { from, to, text }: Recor
   }
 }
 
+const PATTERN_DOMAIN = "brandt.example";
+
+/** For patterns. Before the domain that receives, which forms offer first. */
+export async function addPatternDomain(scene: Scene): Promise<void> {
+  await addVerifiedDomain(scene, scene.dns, PATTERN_DOMAIN, { type: "both" });
+}
+
 type Ask = (method: string, path: string, body: unknown) => Promise<Record<string, unknown>>;
 
 async function fillMailboxes(scene: Scene, ask: Ask): Promise<Pick<MaskedRecords, "mailbox" | "plain" | "domain">> {
-  const domain = "brandt.example";
-  await addVerifiedDomain(scene, scene.dns, domain, { type: "both" });
   const { body } = await scene.ask("GET", "/v1/masked/destinations");
   const found = body.destinations as unknown as { id: string; email: string }[];
   const idOf = (email: string) => found.find((one) => one.email === email)?.id ?? "";
   const mailbox = idOf(OTHER_MAILBOX);
-  for (const pattern of [`*.ines@${domain}`, `shop-*@${domain}`])
+  for (const pattern of [`*.ines@${PATTERN_DOMAIN}`, `shop-*@${PATTERN_DOMAIN}`])
     await ask("POST", `/v1/masked/destinations/${mailbox}/patterns`, { pattern });
   await ask("PUT", `/v1/masked/destinations/${mailbox}/pgp-key`, { public_key: await publicKeyOf(OTHER_MAILBOX) });
-  return { mailbox, plain: idOf(MAILBOX), domain };
+  return { mailbox, plain: idOf(MAILBOX), domain: PATTERN_DOMAIN };
 }
 
 /** It ends in twenty days. */

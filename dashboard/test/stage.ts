@@ -7,7 +7,7 @@ import { emailWithStatus, receiveAt } from "../../test/support/stories.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { fillDomains } from "./fill-domains.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
-import { fillMasked, type MaskedRecords, REFUSED_ONCE } from "./fill-masked.ts";
+import { addPatternDomain, fillMasked, type MaskedRecords, REFUSED_ONCE } from "./fill-masked.ts";
 import { fillOperator } from "./fill-operator.ts";
 import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
 import { invite, inviteToSignUp, type Person, setUpFirst, signUp } from "./persons.ts";
@@ -59,6 +59,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     const owner = await setUpFirst(scene, { email: "ines@nordkiosk.example", name: "Ines Brandt" });
     const records = await fillRecords(scene);
     const mails = await fillWithMail(scene);
+    await addPatternDomain(scene);
     const inbound = await fillInbound(scene);
     const templates = await fillTemplates(scene);
     const links = {

@@ -105,7 +105,7 @@ function Rows({ page, readAtMs, edit }: RowsGiven) {
             <th className="hide-s w-[28%]">Where to</th>
             <th className="r hide-s w-[90px]">Mails</th>
             <th className="r hide-s w-[124px]">Last mail</th>
-            <th className="w-[108px]">
+            <th className="w-[108px] sm:w-[124px]">
               <span className="sr-only">Acts</span>
             </th>
           </tr>
