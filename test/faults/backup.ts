@@ -134,7 +134,7 @@ async function loadAndBackUp(stage: Stage, sends: number): Promise<Taken> {
   }).finally(() => {
     isLoading = false;
   });
-  const receiving = sendMailIn(stage, mail, () => isLoading);
+  const receiving = sendMailIn(mail, () => isLoading);
   await until("a third was sent", () => stage.recorder.total() > LATER + sends / 3 && mail.recorder.total() > 20);
   const backedUp = backUpAtOneMoment(stage, () => ({
     sent: [...stage.recorder.all()],

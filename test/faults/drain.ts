@@ -41,8 +41,9 @@ async function hurry(stage: Stage, { queued, wait_s, leased }: Left): Promise<vo
 /** Rows that a process writes just now are left alone: to wait for several of them, in another order than it, is a deadlock. */
 export async function ageLeases(stage: Pick<Stage, "rows">, table: "webhook_queue" | "inbound_queue"): Promise<void> {
   await stage.rows(
-    `update ${table} set lease_until = lease_until - interval '1 minute' where (org_id, id) in (
-       select org_id, id from ${table} where claim_id is not null for update skip locked)`,
+    `with aged as (select org_id, id, lease_until - interval '1 minute' as lease_until from ${table}
+                    where claim_id is not null for update skip locked)
+     update ${table} q set lease_until = aged.lease_until from aged where q.org_id = aged.org_id and q.id = aged.id`,
   );
 }
 

@@ -22,6 +22,10 @@ export type LoadOptions = {
   recipient(n: number): string;
   /** Milliseconds that each connection waits between two sends. */
   pause_ms?: number;
+  /** How many send at once; 16 by default. */
+  connections?: number;
+  /** The load goes on beyond `count` while this is true. */
+  isGoing?(): boolean;
 };
 
 export type LoadResult = {
@@ -40,7 +44,8 @@ type State = LoadOptions & { pools: Pool[]; result: LoadResult; acknowledgedAtMs
 
 /** Sends all; rejects when an e-mail is refused for good or nobody answers for two minutes. */
 export async function sendAll(options: LoadOptions): Promise<LoadResult> {
-  const limits = { connections: CONNECTIONS, pipelining: 1, headersTimeout: 15_000, connect: { timeout: 2_000 } };
+  const { connections = CONNECTIONS, isGoing = () => false } = options;
+  const limits = { connections, pipelining: 1, headersTimeout: 15_000, connect: { timeout: 2_000 } };
   const result: LoadResult = {
     acknowledged: 0,
     repeated: 0,
@@ -53,13 +58,13 @@ export async function sendAll(options: LoadOptions): Promise<LoadResult> {
   const state: State = { ...options, pools, result, acknowledgedAtMs: performance.now() };
   let next = 0;
   async function work(): Promise<void> {
-    for (let n = next++; n < options.count; n = next++) {
+    for (let n = next++; n < options.count || isGoing(); n = next++) {
       await sendOne(state, n);
       if (options.pause_ms) await sleep(options.pause_ms);
     }
   }
   try {
-    await Promise.all(Array.from({ length: CONNECTIONS }, work));
+    await Promise.all(Array.from({ length: connections }, work));
   } finally {
     await Promise.all(pools.map((pool) => pool.destroy()));
   }

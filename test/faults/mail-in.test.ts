@@ -97,7 +97,7 @@ async function play(answers: Partial<typeof instead>, spoil: () => void = () => 
   events.length = 0;
   Object.assign(instead, { mail: [], dot: [], ...answers });
   const load: MailIn = mailIn(stage, { name: "x", count: 3, connections: 1, pause_ms: 0 });
-  await sendMailIn(stage, load);
+  await sendMailIn(load);
   load.recorder.close();
   spoil();
   return judgeMailIn(stage, load);

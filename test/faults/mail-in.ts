@@ -4,7 +4,7 @@
 // 451: the process lost its database in the middle of the commit, and asked whether it was done too early
 // (src/inbound/receive/accept.ts). Not here: what is done to it.
 import { join } from "node:path";
-import { apiOf, ask } from "../support/postern-process.ts";
+import { apiOf, ask, type Posterns } from "../support/postern-process.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 import { ageLeases } from "./drain.ts";
@@ -18,7 +18,7 @@ const LATER_MS = 300;
 /** As long as the other load goes on (load.ts): a machine with twenty other things to do starts a killed server slowly. */
 const GIVE_UP_MS = 300_000;
 const DOMAIN = "in.example";
-const RECIPIENT = `orders@${DOMAIN}`;
+const LOCAL_PART = "orders";
 /** Every so many mails one is larger than what stays in the database's rows. */
 const LARGE_EVERY = 50;
 const LARGE_LINES = 5_500;
@@ -36,6 +36,9 @@ type Answered = { n: number; id: string };
 
 export type MailIn = {
   name: string;
+  recipient: string;
+  /** Of the servers that take it: where one does not answer, the next is asked. */
+  ports: number[];
   /** At least so many. */
   count: number;
   connections: number;
@@ -75,25 +78,46 @@ export type ReceiveVerdict = {
 
 /** A domain that receives, its alias and its webhook, and the process that takes its mail. */
 export async function startReceiving(stage: Stage): Promise<void> {
-  const { id: domain_id } = await addVerifiedDomain(apiOf(stage.settings), stage.dns, DOMAIN, { type: "inbound" });
+  await addReceivingDomain(stage, stage.settings, DOMAIN);
   await stage.start("mx");
-  for (const [path, body] of [
-    ["/v1/aliases", { domain_id, local_part: RECIPIENT.split("@")[0] }],
-    ["/v1/webhooks", { url: `${stage.receiver.url}/in`, domain_id }],
-  ] as const) {
-    const made = await ask(stage.settings, "POST", path, body);
-    if (made.status !== 201) throw new Error(`${path}: ${JSON.stringify(made.body)}`);
-  }
 }
 
-/** A load of mails that were not sent yet. */
+/** A domain that receives, its alias and its webhook, for the organization of these settings; answers the alias. */
+export async function addReceivingDomain(
+  { dns, receiver }: Pick<Stage, "dns" | "receiver">,
+  settings: Pick<Posterns, "base_url" | "live_key">,
+  domain: string,
+): Promise<string> {
+  const { id: domain_id } = await addVerifiedDomain(apiOf(settings), dns, domain, { type: "inbound" });
+  for (const [path, body] of [
+    ["/v1/aliases", { domain_id, local_part: LOCAL_PART }],
+    ["/v1/webhooks", { url: `${receiver.url}/in`, domain_id }],
+  ] as const) {
+    const made = await ask(settings, "POST", path, body);
+    if (made.status !== 201) throw new Error(`${path}: ${JSON.stringify(made.body)}`);
+  }
+  return `${LOCAL_PART}@${domain}`;
+}
+
+type Load = Pick<MailIn, "name" | "count" | "connections" | "pause_ms"> & Partial<Pick<MailIn, "recipient" | "ports">>;
+
+/** A load of mails that were not sent yet; by default to the stage's one alias and server. */
 export function mailIn(
-  stage: Stage,
-  { name, count, connections, pause_ms }: Pick<MailIn, "name" | "count" | "connections" | "pause_ms">,
+  stage: Pick<Stage, "dir" | "settings">,
+  {
+    name,
+    count,
+    connections,
+    pause_ms,
+    recipient = `${LOCAL_PART}@${DOMAIN}`,
+    ports = [Number(stage.settings.env.POSTERN_MX?.split(":")[1])],
+  }: Load,
 ): MailIn {
   const recorder = startRecorder(join(stage.dir, `received ${name}.jsonl`));
   return {
     name,
+    recipient,
+    ports,
     count,
     connections,
     pause_ms,
@@ -107,12 +131,11 @@ export function mailIn(
 }
 
 /** Sends them, and on while `isGoing`; resolves when each that was begun has its 250. */
-export async function sendMailIn(stage: Stage, load: MailIn, isGoing: () => boolean = () => false): Promise<void> {
-  const port = Number(stage.settings.env.POSTERN_MX?.split(":")[1]);
+export async function sendMailIn(load: MailIn, isGoing: () => boolean = () => false): Promise<void> {
   async function work(): Promise<void> {
     let smtp: RawSmtp | null = null;
     while (load.next < load.count || isGoing()) {
-      smtp = await deliverOne(smtp, port, load, load.next++);
+      smtp = await deliverOne(smtp, load, load.next++);
       await sleep(load.pause_ms);
     }
     smtp?.destroy();
@@ -121,11 +144,11 @@ export async function sendMailIn(stage: Stage, load: MailIn, isGoing: () => bool
 }
 
 /** Tries until the mail has its 250, over this connection and then others; gives the last one. */
-async function deliverOne(given: RawSmtp | null, port: number, load: MailIn, n: number): Promise<RawSmtp | null> {
+async function deliverOne(given: RawSmtp | null, load: MailIn, n: number): Promise<RawSmtp | null> {
   let smtp = given;
   const until = performance.now() + GIVE_UP_MS;
-  while (performance.now() < until) {
-    smtp ??= await connect(port);
+  for (let turn = n; performance.now() < until; turn += 1) {
+    smtp ??= await connect(load.ports[turn % load.ports.length] as number);
     const reported = smtp === null ? "broken" : await deliver(smtp, load, n);
     if (typeof reported === "object") {
       await load.recorder.keep({ key: subjectOf(load, n), id: reported.id, message_id: subjectOf(load, n) });
@@ -156,7 +179,7 @@ async function connect(port: number): Promise<RawSmtp | null> {
 async function deliver(smtp: RawSmtp, load: MailIn, n: number): Promise<{ id: string } | "later" | "broken"> {
   let isDotted = false;
   try {
-    for (const command of ["MAIL FROM:<a@client.example>", `RCPT TO:<${RECIPIENT}>`, "DATA"]) {
+    for (const command of ["MAIL FROM:<a@client.example>", `RCPT TO:<${load.recipient}>`, "DATA"]) {
       const { code } = await smtp.ask(command);
       if (code >= 400) return await putOff(smtp, load, code);
     }
@@ -187,7 +210,7 @@ function subjectOf(load: MailIn, n: number): string {
 function contentOf(load: MailIn, n: number): string {
   const lines = n % LARGE_EVERY === 0 ? LARGE_LINES : 5 + (n % 60);
   const body = `This is line of mail ${n}, which is as good as any other.\r\n`.repeat(lines);
-  return `From: a@client.example\r\nTo: ${RECIPIENT}\r\nSubject: ${subjectOf(load, n)}\r\n\r\n${body}`;
+  return `From: a@client.example\r\nTo: ${load.recipient}\r\nSubject: ${subjectOf(load, n)}\r\n\r\n${body}`;
 }
 
 type Left = { mails: number; hooks: number; wait_s: number | null };

@@ -35,7 +35,7 @@ export async function runReceiveKill(options: ScenarioOptions): Promise<ReceiveV
     for (let round = 1; round <= rounds; round += 1) {
       const load = mailIn(stage, { name: `round-${round}`, count: sends, connections: CONNECTIONS, pause_ms: 0 });
       const startedAt = performance.now();
-      await Promise.all([sendMailIn(stage, load), killWhile(stage, { chance, kills }, load)]);
+      await Promise.all([sendMailIn(load), killWhile(stage, { chance, kills }, load)]);
       await drainMailIn(stage);
       const verdict = await judgeMailIn(stage, load);
       stage.receiver.requests.length = 0;

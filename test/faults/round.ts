@@ -46,7 +46,7 @@ export async function playRound(stage: Stage, round: Round): Promise<Played> {
     .finally(() => {
       isBreaking = false;
     });
-  const receiving = mail ? sendMailIn(stage, mail, () => isBreaking) : null;
+  const receiving = mail ? sendMailIn(mail, () => isBreaking) : null;
   const [result] = await Promise.all([load, breaking, receiving]);
   const loadedAt = performance.now();
   await drain(stage);

@@ -58,6 +58,8 @@ export type Stage = {
 };
 
 export type StageOptions = {
+  /** A server that runs already, instead of one for the stage; it is left running. */
+  postgres?: EmbeddedPostgres;
   roles?: Role[];
   /** Where the database and the data folder lie, when not in the stage's own folder. */
   disk?: string;
@@ -78,10 +80,12 @@ const START_AGAIN_MS = 200;
 export async function setStage(options: StageOptions = {}): Promise<Stage> {
   const dir = mkdtempSync(join(tmpdir(), "postern-faults-"));
   chmodSync(dir, 0o711); // run by root, PostgreSQL runs as an ordinary user
-  const postgres = await startEmbeddedPostgres({
-    data_dir: makeFolder(options.disk ?? dir, "database"),
-    ...(options.postgres_settings ? { settings: options.postgres_settings } : {}),
-  });
+  const postgres = options.postgres
+    ? { ...options.postgres, stop: async () => undefined }
+    : await startEmbeddedPostgres({
+        data_dir: makeFolder(options.disk ?? dir, "database"),
+        ...(options.postgres_settings ? { settings: options.postgres_settings } : {}),
+      });
   const stage = await setAround(dir, postgres, {
     POSTERN_DATA: makeFolder(options.disk ?? dir, "data"),
     ...(options.reach ? { DATABASE_URL: await options.reach(postgres) } : {}),
@@ -93,6 +97,7 @@ export async function setStage(options: StageOptions = {}): Promise<Stage> {
     await furnish(stage);
     return stage;
   } catch (error) {
+    for (const line of stage.failures()) console.error(line);
     await stage.close();
     throw error;
   }

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
+import { isDistributed } from "../../src/platform/database/cells.ts";
 import { openDb } from "../../src/platform/database/db.ts";
 import { apiOf, type Posterns } from "../support/postern-process.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
@@ -10,7 +11,8 @@ import type { Stage } from "./stage.ts";
 /** With a key of its own and this domain, ready to send. */
 export async function addTenant(stage: Stage, domain: string): Promise<Posterns> {
   const live_key = `svc_live_${randomBytes(16).toString("hex")}`;
-  const db = openDb(stage.postgres.url, { onError: () => undefined });
+  const { url } = stage.postgres;
+  const db = openDb(url, { onError: () => undefined, distributed: await isDistributed(url) });
   try {
     const [row] = await db.query<{ id: string }>("select gen_random_uuid() as id");
     const org_id = row?.id ?? "";

@@ -74,6 +74,12 @@ export const STEPS: readonly Step[] = [
     seconds_max: 1_800,
   },
   {
+    name: "scale",
+    what: "four cells on Citus under mail: one is moved, a worker and a machine are killed",
+    command: ["test/scale/run.ts"],
+    seconds_max: 1_200,
+  },
+  {
     name: "long",
     what: "the test files that npm test leaves out or plays with few rounds, with all of them",
     command: ["test/run.ts", "--no-check", "--long"],

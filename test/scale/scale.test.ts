@@ -1,0 +1,82 @@
+// What `npm run scale` counts: pauses, and a verdict that can fail. And what it prints where there is no Citus.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { lineOf } from "./line.ts";
+import type { Played } from "./play.ts";
+import { createTimeline } from "./timeline.ts";
+
+const VERDICT = {
+  acknowledged: 10,
+  lost: 0,
+  duplicates: 1,
+  flagged: 1,
+  not_delivered: 0,
+  webhooks_missing: 0,
+  died: 0,
+};
+const PAUSES = { longest_pause_ms: 5, others_longest_pause_ms: 2 };
+
+function played(sent: Partial<Played["sent"]> = {}): Played {
+  return {
+    sent: { ...VERDICT, extra: 0, answered_500: 0, failures: [], ok: true, ...sent },
+    received: { ...VERDICT, damaged: 0, not_processed: 0, events_twice: 0, no_room: 0, put_off: 0, ok: true },
+    longest_pause_ms: 5,
+    moves: [],
+    backup: { tables: 1, rows: 1, seconds: 1, different: [] },
+    worker_killed: { worker: "127.0.0.1:1", cells: ["cell_1"], down_ms: 1, ...PAUSES },
+    node_killed: { processes: 1, left: 1, held: 0, longest_pause_ms: 5 },
+  };
+}
+
+describe("a timeline", () => {
+  let now = 0;
+  const timeline = createTimeline(() => now);
+  for (const at of [100, 200, 900, 1_000, 2_500]) {
+    now = at;
+    timeline.note();
+  }
+
+  it("has the longest time without mail that reaches into a span", () => {
+    assert.equal(timeline.longestPauseMs({ from: 0, to: 3_000 }), 1_500);
+    assert.equal(timeline.longestPauseMs({ from: 150, to: 950 }), 700);
+    assert.equal(timeline.longestPauseMs({ from: 950, to: 1_100 }), 1_500);
+    assert.equal(timeline.longestPauseMs({ from: 110, to: 150 }), 100);
+  });
+
+  it("knows whether there was any after a moment", () => {
+    assert.equal(timeline.isAfter(2_499), true);
+    assert.equal(timeline.isAfter(2_500), false);
+  });
+});
+
+describe("the last line", () => {
+  const of = (sent: Partial<Played["sent"]>) => lineOf({ cells: 1, organizations: 2, seconds: 3 }, played(sent));
+
+  it("sums both ways, and counts as duplicates only those that nothing explains", () => {
+    const { ok, acknowledged, lost, duplicates, flagged } = of({});
+    assert.deepEqual(
+      { ok, acknowledged, lost, duplicates, flagged },
+      { ok: true, acknowledged: 20, lost: 0, duplicates: 0, flagged: 2 },
+    );
+  });
+
+  it("fails when one is lost or doubled, and when a verdict does", () => {
+    for (const wrong of [{ lost: 1 }, { duplicates: 2 }, { ok: false }])
+      assert.equal(of(wrong).ok, false, JSON.stringify(wrong));
+  });
+
+  it("says what is missing where there is no Citus", () => {
+    const { status, stdout } = spawnSync(process.execPath, [join(import.meta.dirname, "run.ts"), "--json"], {
+      encoding: "utf8",
+      env: { ...process.env, POSTERN_CITUS: "/nowhere" },
+    });
+    assert.equal(status, 3);
+    const [sentence = "", line = ""] = stdout.trim().split("\n");
+    assert.match(sentence, /^not played: Citus is not installed/);
+    const { skipped, ok, acknowledged } = JSON.parse(line);
+    assert.deepEqual([ok, acknowledged], [false, 0]);
+    assert.match(skipped, /Citus is not installed/);
+  });
+});
