@@ -3,7 +3,7 @@
 // in a tag, and on the way out tokens become what stood there, after everything else was scrubbed and searched. What mail
 // programs fetch (addresses of pictures and pages) cannot be changed on the way in, because the fetch would tell: it stays,
 // and a keyed digest of each such string is what lets it out again. A bare address is never let out so: only a token is.
-import { createHmac } from "node:crypto";
+import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { decodeEntities } from "../../mail/mime/html-entities.ts";
 import { encodedReadings, holdsRun, type Readings } from "./gate/encoded-readings.ts";
 import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
@@ -36,7 +36,15 @@ export type SentContent = {
 
 /** What a string is known by, under the key of its alias. */
 function sentDigest(key: string, text: string): string {
-  return createHmac("sha256", Buffer.from(key, "hex")).update(text).digest().toString("base64url", 0, 16);
+  return createHmac("sha256", keyOf(key)).update(text).digest().toString("base64url", 0, 16);
+}
+
+/** Of the alias whose mail is written now. Given a key's bytes, Node makes an object of them for each digest: 23 of 29 µs. */
+let last: { hex: string; key: KeyObject } | null = null;
+
+function keyOf(hex: string): KeyObject {
+  if (last?.hex !== hex) last = { hex, key: createSecretKey(hex, "hex") };
+  return last.key;
 }
 
 /** The digest by which a token is let out for whom this spelling came from. */
