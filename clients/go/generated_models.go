@@ -3919,7 +3919,7 @@ type MaskedFailed struct {
 	AliasID RecordId `json:"alias_id"`
 	// The full address
 	Alias string `json:"alias"`
-	// Where the recipient stands: to, cc or bcc
+	// Which way it went: forwarded to a mailbox, or a reply
 	Kind string `json:"kind"`
 	// The contact's address
 	Contact *string `json:"contact"`

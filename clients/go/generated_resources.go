@@ -346,7 +346,7 @@ type ListMaskedFailedQuery struct {
 	After *RecordId `query:"after"`
 	// UUIDv7
 	AliasID *RecordId `query:"alias_id"`
-	// Where the recipient stands: to, cc or bcc
+	// Which way it went
 	Kind *string `query:"kind"`
 }
 

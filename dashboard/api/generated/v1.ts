@@ -5308,7 +5308,7 @@ export interface components {
             /** @description The full address */
             alias: string;
             /**
-             * @description Where the recipient stands: to, cc or bcc
+             * @description Which way it went: forwarded to a mailbox, or a reply
              * @enum {string}
              */
             kind: "forward" | "reply";
@@ -10449,7 +10449,7 @@ export interface operations {
                 after?: components["parameters"]["AfterParameter"];
                 /** @description UUIDv7 */
                 alias_id?: components["parameters"]["AliasIdParameter"];
-                /** @description Where the recipient stands: to, cc or bcc */
+                /** @description Which way it went */
                 kind?: "forward" | "reply";
             };
             header?: never;

@@ -34,7 +34,7 @@ const Failed = Named(
     id: Id,
     alias_id: Id,
     alias: Type.String({ description: "The full address" }),
-    kind: OneOf(FAILED_KINDS),
+    kind: OneOf(FAILED_KINDS, { description: "Which way it went: forwarded to a mailbox, or a reply" }),
     contact: Nullable(Type.String()),
     destination: Nullable(Type.String()),
     reason: Type.String({ description: "As the activity has it" }),
@@ -101,7 +101,7 @@ function mountReading(api: Api, world: CarryWorld): void {
         querystring: Closed({
           ...PageQuery,
           alias_id: Type.Optional(Id),
-          kind: Type.Optional(OneOf(FAILED_KINDS)),
+          kind: Type.Optional(OneOf(FAILED_KINDS, { description: "Which way it went" })),
         }),
         response: answers({ 200: PageOf("failed", Failed) }),
       },

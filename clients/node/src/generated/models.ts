@@ -2033,7 +2033,7 @@ export type MaskedFailed = {
   alias_id: RecordId;
   /** The full address */
   alias: string;
-  /** Where the recipient stands: to, cc or bcc */
+  /** Which way it went: forwarded to a mailbox, or a reply */
   kind: "forward" | "reply" | (string & {});
   /** The contact's address */
   contact: string | null;

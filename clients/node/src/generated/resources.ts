@@ -403,7 +403,7 @@ export type ListMaskedFailedQuery = {
   after?: RecordId;
   /** UUIDv7 */
   alias_id?: RecordId;
-  /** Where the recipient stands: to, cc or bcc */
+  /** Which way it went */
   kind?: "forward" | "reply" | (string & {});
 };
 

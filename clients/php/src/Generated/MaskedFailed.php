@@ -39,7 +39,7 @@ final class MaskedFailed
      *     after?: array<string, mixed>,
      *     // UUIDv7
      *     alias_id?: array<string, mixed>,
-     *     // Where the recipient stands: to, cc or bcc
+     *     // Which way it went
      *     kind?: string,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

@@ -2731,7 +2731,7 @@ _MaskedFailedRequired = TypedDict("_MaskedFailedRequired", {
     "alias_id": "RecordId",
     # The full address
     "alias": "str",
-    # Where the recipient stands: to, cc or bcc
+    # Which way it went: forwarded to a mailbox, or a reply
     "kind": "Union[Literal['forward', 'reply'], str]",
     # The contact's address
     "contact": "Optional[str]",

@@ -1222,7 +1222,7 @@ module Postern
       # @option query [Integer] :offset How many rows to skip
       # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :alias_id UUIDv7
-      # @option query [String] :kind Where the recipient stands: to, cc or bcc
+      # @option query [String] :kind Which way it went
       # @return [Page]
       def list(options: {}, **query)
         Page.new("failed", true, query) do |page|
