@@ -43,7 +43,7 @@ export const STEPS: readonly Step[] = [
     what: "attacks on masked addresses, ordinary replies, and 10,000 pairs of guesses",
     command: ["test/masks/run.ts"],
     place: "one",
-    seconds_max: 600,
+    seconds_max: 1_500,
   },
   {
     name: "clients",
