@@ -7,9 +7,10 @@ import { receiveAt } from "../../test/support/stories.ts";
 import { until } from "../../test/support/until.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 
-/** `mailbox`: with patterns at `domain` and a key; `plain`: without. */
+/** `quiet`: nothing came for it. `mailbox`: with patterns at `domain` and a key; `plain`: without. */
 export type MaskedRecords = {
   alias: string;
+  quiet: string;
   email: string;
   reply_address: string;
   mailbox: string;
@@ -36,7 +37,7 @@ export async function fillMasked(scene: Scene): Promise<MaskedRecords> {
   receiveAt(scene.dns, "home.example", "mx.recipient.example");
   const make = async (fields: object) =>
     (await ask("POST", "/v1/masked/aliases", fields)).alias as { id: string; email: string };
-  await make({ forward_to: [OTHER_MAILBOX], format: "words", description: "Newsletters" });
+  const quiet = await make({ forward_to: [OTHER_MAILBOX], format: "words", description: "Newsletters" });
   const { id, email } = await make({ forward_to: [MAILBOX], local_part: "ines.shop", description: "The shop" });
   const receive = (from: string, ip: string, to: string, text: string) =>
     ask("POST", "/v1/inbound-emails/simulate", {
@@ -66,7 +67,7 @@ export async function fillMasked(scene: Scene): Promise<MaskedRecords> {
     const { body } = await scene.ask("GET", "/v1/masked/failed");
     return (body.failed as unknown as unknown[]).length >= 2;
   });
-  return { alias: id, email, reply_address, ...(await fillMailboxes(scene, ask)) };
+  return { alias: id, quiet: quiet.id, email, reply_address, ...(await fillMailboxes(scene, ask)) };
 }
 
 /** Over SMTP: what is simulated does not leave. */

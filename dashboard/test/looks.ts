@@ -106,7 +106,7 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "masked-mailbox-plain", path: `/masked/destinations/${masked.plain}`, ready: "No pattern yet" },
     { name: "masked-mailbox-missing", path: `/masked/destinations/${records.job}`, ready: "Not here" },
     { name: "masked-failed", path: "/masked/failed", ready: "read at" },
-    { name: "masked-failed-none", path: `/masked/failed?alias_id=${records.job}`, ready: "No failed mail fits" },
+    { name: "masked-failed-none", path: `/masked/failed?alias_id=${masked.quiet}`, ready: "No failed mail fits" },
     { name: "masked-settings", path: "/masked/settings", ready: "Lists whose seals count" },
     { name: "domain-dkim", path: `/domains/${records.verified}/dkim`, ready: "Signs" },
     { name: "domain-dkim-pending", path: `/domains/${records.pending}/dkim`, ready: "Publish its record" },

@@ -60,8 +60,8 @@ const WORDS = {
 function OfAlias({ id, drop }: { id: string; drop: () => void }) {
   const email = useQuery(maskedAlias(id)).data?.alias.email;
   return (
-    <Button look="quiet" onClick={drop}>
-      Of {email ?? "one address"} ×
+    <Button look="quiet" className="max-w-full" onClick={drop}>
+      <span className="truncate leading-normal">Of {email ?? "one address"}</span> ×
     </Button>
   );
 }
@@ -94,10 +94,9 @@ function Rows({ page, readAtMs }: { page: Schemas["MaskedFailedList"]; readAtMs:
         <caption className="sr-only">Mail that failed, newest first</caption>
         <thead>
           <tr>
-            <th className="hide-s w-[84px]">What</th>
+            <th className="hide-s w-[96px]">What</th>
             <th>For</th>
-            <th className="hide-s w-[18%]">Why</th>
-            <th className="r hide-s w-[96px]">Size</th>
+            <th className="r hide-s w-[112px]">Size</th>
             <th className="r hide-s w-[124px]">Kept until</th>
             <th className="hide-s w-[316px]">
               <span className="sr-only">Acts</span>
@@ -135,16 +134,15 @@ function Row({ mail }: { mail: Failed }) {
             {alias}
           </Link>
         </div>
-        <div className="show-s dim truncate text-[12.5px]">{why}</div>
+        <div className="dim truncate text-[12.5px]" title={why}>
+          {why}
+        </div>
         <div className="show-s dim truncate text-[12.5px]">
           {saySize(size)}, kept until <When at={expires_at} />
         </div>
         <div className="show-s -ml-3">
           <FailedActs mail={mail} />
         </div>
-      </td>
-      <td className="hide-s text-ink-2" title={why}>
-        {why}
       </td>
       <td className="r hide-s">{saySize(size)}</td>
       <td className="r dim hide-s" title={`Failed ${sayExactly(created_at)}`}>

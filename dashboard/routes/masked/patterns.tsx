@@ -70,7 +70,7 @@ function Rows({ id, page, readAtMs }: { id: string; page: Schemas["MaskedPattern
             <th className="r hide-s w-[82px]">An hour</th>
             <th className="r hide-s w-[74px]">A day</th>
             <th className="r hide-s w-[108px]">Added</th>
-            <th className="w-[112px]">
+            <th className="w-[124px]">
               <span className="sr-only">Acts</span>
             </th>
           </tr>
