@@ -232,7 +232,8 @@ function openPool(
   max: number,
   { onError, pooler_url, distributed, statement_ms = STATEMENT_MS, answer_ms = ANSWER_MS }: DbOptions,
 ): Connections {
-  const settings = [...ALWAYS, ...own];
+  // Citus finds the server of a statement by its values: it makes no plan for all of them.
+  const settings = [...ALWAYS, ...own].filter(([name]) => !(distributed && name === "plan_cache_mode"));
   const pool = new pg.Pool({
     connectionString: pooler_url ?? url,
     ...KEEP_ALIVE,
