@@ -3,8 +3,7 @@
 import { createServer, type Socket } from "node:net";
 
 const SAMPLE_EVERY = 500;
-const EHLO =
-  "250-sink\r\n250-PIPELINING\r\n250-CHUNKING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE 52428800\r\n";
+const EHLO = "250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SIZE 52428800\r\n";
 const END = Buffer.from("\r\n.\r\n");
 const MESSAGE_ID = /^message-id:\s*<([^>\r\n]+)>/im;
 
@@ -17,22 +16,12 @@ function serve(socket: Socket): void {
   socket.setNoDelay(true);
   let buffer = Buffer.alloc(0);
   let inData = false;
-  /** Bytes of a chunk that are still to come (RFC 3030): a message is one chunk here. */
-  let chunkBytes = 0;
   socket.write("220 sink ESMTP\r\n");
   socket.on("error", () => socket.destroy());
   socket.on("data", (chunk) => {
     buffer = buffer.length === 0 ? chunk : Buffer.concat([buffer, chunk]);
     let answer = "";
     for (;;) {
-      if (chunkBytes > 0) {
-        if (buffer.length < chunkBytes) break;
-        keep(buffer.subarray(0, chunkBytes));
-        buffer = buffer.subarray(chunkBytes);
-        chunkBytes = 0;
-        answer += "250 2.0.0 ok\r\n";
-        continue;
-      }
       if (inData) {
         const end = buffer.indexOf(END);
         if (end === -1) break;
@@ -45,9 +34,7 @@ function serve(socket: Socket): void {
       const end = buffer.indexOf("\r\n");
       if (end === -1) break;
       const verb = buffer.toString("latin1", 0, Math.min(end, 4)).toUpperCase();
-      if (verb === "BDAT") chunkBytes = Number(buffer.toString("latin1", 5, end).split(" ")[0]);
       buffer = buffer.subarray(end + 2);
-      if (verb === "BDAT") continue;
       answer += reply(verb);
       if (verb === "DATA") inData = true;
       if (verb === "QUIT") {

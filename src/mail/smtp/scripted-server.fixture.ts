@@ -13,8 +13,6 @@ export type Peer = {
   line: () => Promise<string | null>;
   /** Everything up to and with CRLF.CRLF. */
   message: () => Promise<Buffer | null>;
-  /** That many bytes. */
-  chunk: (length: number) => Promise<Buffer | null>;
   /** Waits until the client has gone, and gives what it had sent that nobody took. */
   gone: () => Promise<Buffer>;
   pause: () => void;
@@ -67,17 +65,12 @@ function makePeer(plain: Socket): Peer {
     });
   };
   listen(plain);
-  const until = (end: string) =>
-    take(() => {
-      const at = buffered.indexOf(end);
-      return at < 0 ? null : at + end.length;
-    });
-  const take = async (length: () => number | null): Promise<Buffer | null> => {
+  const until = async (end: string): Promise<Buffer | null> => {
     for (;;) {
-      const there = length();
-      if (there !== null) {
-        const taken = buffered.subarray(0, there);
-        buffered = buffered.subarray(there);
+      const at = buffered.indexOf(end);
+      if (at >= 0) {
+        const taken = buffered.subarray(0, at + end.length);
+        buffered = buffered.subarray(at + end.length);
         return taken;
       }
       if (isGone) return null;
@@ -99,7 +92,6 @@ function makePeer(plain: Socket): Peer {
       return line;
     },
     message: () => until("\r\n.\r\n"),
-    chunk: (length) => take(() => (buffered.length < length ? null : length)),
     gone: async () => {
       while (!isGone) {
         await new Promise<void>((resolve) => {

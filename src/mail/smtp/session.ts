@@ -6,22 +6,13 @@ import { certificateWords } from "../../text/tls-words.ts";
 import { type Credentials, login } from "./login.ts";
 import { type RawReply, type Reply, toReply } from "./reply.ts";
 import { tlsOptions } from "./tls-options.ts";
-import {
-  type Capabilities,
-  type Envelope,
-  runTransaction,
-  type SendHooks,
-  type SendOutcome,
-  type Transaction,
-} from "./transaction.ts";
+import { type Capabilities, type Envelope, runTransaction, type SendHooks, type SendOutcome } from "./transaction.ts";
 import { dialWire, type Wire } from "./wire.ts";
 
 const MESSAGES_PER_SESSION_MAX = 100;
 /** `detail` of a failure for want of the extension, which reports tell apart from failed handshakes. */
 export const NO_STARTTLS = "the server does not offer STARTTLS";
 const QUIT_MS = 5_000;
-/** A server may well close a session that is silent for so long. */
-const RESTED_MS = 1_000;
 
 export type SessionTimeouts = {
   connect_ms: number;
@@ -77,10 +68,6 @@ export type SessionOptions = {
   auth?: Credentials;
   timeouts?: Partial<SessionTimeouts>;
   signal?: AbortSignal;
-  /** False: messages go with DATA, whatever the server offers. */
-  chunking?: boolean;
-  /** Called when the server offers CHUNKING (RFC 3030) and does not know BDAT. */
-  on_chunking_refused?: () => void;
 };
 
 export type TlsState = { protocol: string; cipher: string; authorized: boolean };
@@ -170,7 +157,6 @@ function tlsFailure(stage: Stage, detail: string): ConnectFailure {
 
 const NO_EXTENSIONS: Capabilities = {
   pipelining: false,
-  chunking: false,
   eightbitmime: false,
   smtputf8: false,
   starttls: false,
@@ -202,7 +188,6 @@ function readCapabilities(reply: RawReply): Capabilities {
   const size = words.get("SIZE");
   return {
     pipelining: words.has("PIPELINING"),
-    chunking: words.has("CHUNKING"),
     eightbitmime: words.has("8BITMIME"),
     smtputf8: words.has("SMTPUTF8"),
     starttls: words.has("STARTTLS"),
@@ -271,21 +256,13 @@ export class Session {
   readonly banner: Reply;
   readonly #wire: Wire;
   readonly #timeouts: SessionTimeouts;
-  readonly #options: SessionOptions;
-  readonly #rest: NodeJS.Timeout;
-  /** The server has just taken a message. */
-  #isProven = false;
   #sent = 0;
   #isBusy = false;
   #needsReset = false;
 
-  constructor({ wire, options, timeouts }: Opening, { capabilities, tls, banner }: Opened) {
+  constructor({ wire, timeouts }: Opening, { capabilities, tls, banner }: Opened) {
     this.#wire = wire;
-    this.#options = options;
     this.#timeouts = timeouts;
-    this.#rest = setTimeout(() => {
-      this.#isProven = false;
-    }, RESTED_MS).unref();
     this.capabilities = capabilities;
     this.tls = tls;
     this.banner = banner;
@@ -309,29 +286,19 @@ export class Session {
     if (this.#wire.failure) return { kind: "broken", stage: "mail", detail: this.#wire.failure.detail };
     if (!this.usable) throw new Error(`session has sent its ${MESSAGES_PER_SESSION_MAX} messages`);
     this.#isBusy = true;
-    const outcome = await runTransaction(this.#wire, this.#transaction(envelope, parts, hooks)).catch((error) => {
+    const { capabilities } = this;
+    const job = { envelope, parts, hooks, capabilities, timeouts: this.#timeouts, needs_reset: this.#needsReset };
+    const outcome = await runTransaction(this.#wire, job).catch((error) => {
       // Only the caller's hook throws. Where the transaction stands is unknown then: nothing more may be sent on it.
       this.close();
       throw error;
     });
     this.#isBusy = false;
-    this.#isProven = outcome.kind === "delivered";
-    this.#rest.refresh();
     if (outcome.kind === "unsendable") return outcome;
     this.#sent++;
     // After the final reply no transaction is open; any earlier refusal leaves one, which RSET discards.
     this.#needsReset = outcome.kind === "refused" && outcome.stage !== "final";
     return outcome;
-  }
-
-  #transaction(envelope: Envelope, parts: readonly Buffer[], hooks: SendHooks): Transaction {
-    const { chunking = true, on_chunking_refused } = this.#options;
-    return {
-      ...{ envelope, parts, hooks, capabilities: this.capabilities, timeouts: this.#timeouts },
-      needs_reset: this.#needsReset,
-      at_once: chunking && this.#isProven,
-      ...(on_chunking_refused ? { on_chunking_refused } : {}),
-    };
   }
 
   /** Says QUIT, waits up to five seconds for the answer, and closes. A session in the middle of a message just closes. */

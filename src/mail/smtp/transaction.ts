@@ -1,5 +1,4 @@
-// One mail transaction on an open connection (RFC 5321 §3.3, pipelined by RFC 2920): MAIL, RCPT, DATA, message, dot; or, where the
-// server takes chunks (RFC 3030), MAIL, RCPT and BDAT with a small message in one write.
+// One mail transaction on an open connection (RFC 5321 §3.3, pipelined by RFC 2920): MAIL, RCPT, DATA, message, dot.
 // Says exactly how far it came: refused at which command, broken before the dot, or lost after it (ambiguous).
 // Does not open or keep connections (session.ts), judge replies (classify.ts) or retry.
 import { frameMessage } from "./framing.ts";
@@ -35,7 +34,6 @@ export type SendOutcome =
 /** What the server announced in its EHLO reply. `size` is its limit in bytes, 0 for none, null when SIZE is not offered. */
 export type Capabilities = {
   pipelining: boolean;
-  chunking: boolean;
   eightbitmime: boolean;
   smtputf8: boolean;
   starttls: boolean;
@@ -56,22 +54,11 @@ export type Transaction = {
   timeouts: TransactionTimeouts;
   /** True when an earlier transaction was refused half-way: RSET goes first (RFC 5321 §4.1.1.5). */
   needs_reset: boolean;
-  /**
-   * Envelope and message may leave in one write where the server takes chunks: it has just taken another message. Where it may
-   * have closed the session, or drops those it does not like at MAIL, nothing of a message must be under way: it would count
-   * as possibly accepted.
-   */
-  at_once: boolean;
-  /** The server offers CHUNKING and does not know BDAT: it is not to be tried with it again. */
-  on_chunking_refused?: () => void;
 };
 
 const PATH_LENGTH_MAX = 320;
 const WRITE_BYTES = 64 * 1024;
 const END_OF_NOTHING = ".\r\n";
-const CRLF = Buffer.from("\r\n");
-/** What a server says that does not know a command, or not here. What it says of a message is 550, 552, 554 and so on. */
-const UNKNOWN_COMMAND = new Set([500, 501, 502, 503, 504]);
 
 type Step = { stage: TransactionStage; line: string; isReset?: boolean };
 
@@ -81,7 +68,6 @@ export async function runTransaction(wire: Wire, job: Transaction): Promise<Send
   if (unsendable) return unsendable;
   const framed = frameMessage(job.parts);
   if ("defect" in framed) return { kind: "unsendable", stage: "data", reply: local(554, "5.6.0", framed.defect) };
-  if (goesAtOnce(job)) return sendAllAtOnce(wire, job, framed.end.length > END_OF_NOTHING.length);
   const ended = job.capabilities.pipelining
     ? await sendEnvelopeAtOnce(wire, job)
     : await sendEnvelopeInSteps(wire, job);
@@ -95,74 +81,6 @@ export async function runTransaction(wire: Wire, job: Transaction): Promise<Send
   }
   return sendMessage(wire, framed, job);
 }
-
-// --- all in one write ---------------------------------------------------------------------------------------------------
-
-/** A message that is one write either way; a larger one would be sent in vain where its recipient is refused. */
-function goesAtOnce({ at_once, capabilities, parts }: Transaction): boolean {
-  return at_once && capabilities.chunking && capabilities.pipelining && bytesOf(parts) < WRITE_BYTES;
-}
-
-function bytesOf(parts: readonly Buffer[]): number {
-  return parts.reduce((sum, { length }) => sum + length, 0);
-}
-
-/**
- * MAIL, RCPT and BDAT with the message (RFC 3030 §2, §4.2). No dots are stuffed, and no end of data can be smuggled. Once it is
- * written the server may have the message, so that a connection lost before a refusal is ambiguous.
- */
-async function sendAllAtOnce(wire: Wire, job: Transaction, lacksEnd: boolean): Promise<SendOutcome> {
-  const { hooks, timeouts } = job;
-  // That the server has closed the session behind its last reply shows itself now.
-  await nextPoll();
-  if (wire.failure) return endedEarly(wire, "mail");
-  if ((hooks.beforeData && !hooks.beforeData()) || (hooks.beforeEnd && !hooks.beforeEnd())) {
-    wire.fail("aborted", "withheld by the caller before the message was sent");
-    return endedEarly(wire, "mail");
-  }
-  const message = lacksEnd ? [...job.parts, CRLF] : job.parts;
-  const bdat: Step = { stage: "final", line: `BDAT ${bytesOf(message)} LAST\r\n` };
-  const steps = [...envelopeSteps(job).slice(0, -1), bdat];
-  const commands = Buffer.from(steps.map((step) => step.line).join(""), "utf8");
-  const count = { replies: steps.length, each_ms: timeouts.mail_rcpt_ms, last_ms: timeouts.final_ms };
-  const { replies, isFlushed } = await wire.askLast(Buffer.concat([commands, ...message]), count);
-  for (const [index, step] of steps.entries()) {
-    const reply = replies[index];
-    if (!reply) return unanswered(wire, step.stage, isFlushed);
-    if (step === bdat) return judgeFinal(wire, reply, job);
-    if (reply.code < 300) continue;
-    // Whoever takes chunks after a refused sender has another idea of the transaction than we have.
-    if ((replies.at(-1)?.code ?? 0) < 300 || reply.code < 400 || step.isReset) {
-      wire.fail("protocol", `${reply.code} in answer to ${step.line.slice(0, 4)}`);
-    }
-    if (reply.code < 400 || step.isReset) return unanswered(wire, step.stage, isFlushed);
-    return { kind: "refused", stage: step.stage, reply: toReply(reply) };
-  }
-  return unanswered(wire, "final", isFlushed);
-}
-
-function unanswered(wire: Wire, stage: TransactionStage, isFlushed: boolean): SendOutcome {
-  const detail = wire.failure?.detail ?? "the connection was lost";
-  return isFlushed ? { kind: "ambiguous", detail } : { kind: "broken", stage, detail };
-}
-
-function judgeFinal(wire: Wire, reply: RawReply, { capabilities, on_chunking_refused }: Transaction): SendOutcome {
-  if (!UNKNOWN_COMMAND.has(reply.code)) return toFinal(wire, reply);
-  capabilities.chunking = false;
-  on_chunking_refused?.();
-  // What it makes of the message's lines as commands, nobody wants to read.
-  wire.fail("protocol", `${reply.code} in answer to BDAT, although CHUNKING is offered`);
-  return { kind: "broken", stage: "data", detail: wire.failure?.detail ?? "" };
-}
-
-function toFinal(wire: Wire, reply: RawReply): SendOutcome {
-  if (reply.code >= 400) return { kind: "refused", stage: "final", reply: toReply(reply) };
-  if (reply.code < 300) return { kind: "delivered", reply: toReply(reply) };
-  wire.fail("protocol", `${reply.code} in answer to the message`);
-  return { kind: "ambiguous", detail: `${reply.code} in answer to the message` };
-}
-
-// --- step by step, with DATA --------------------------------------------------------------------------------------------
 
 function envelopeSteps(job: Transaction): Step[] {
   const { envelope, capabilities } = job;
@@ -245,9 +163,15 @@ async function sendMessage(wire: Wire, framed: Framed, { hooks, timeouts }: Tran
     wire.fail("aborted", "withheld by the caller before the final dot");
     return endedEarly(wire, "data");
   }
-  const count = { replies: 1, each_ms: timeouts.final_ms, last_ms: timeouts.final_ms };
-  const { replies, isFlushed } = await wire.askLast(last, count);
-  return replies[0] ? toFinal(wire, replies[0]) : unanswered(wire, "data", isFlushed);
+  const { reply, isFlushed } = await wire.askLast(last, timeouts.final_ms);
+  if (!reply) {
+    const detail = wire.failure?.detail ?? "the connection was lost";
+    return isFlushed ? { kind: "ambiguous", detail } : { kind: "broken", stage: "data", detail };
+  }
+  if (reply.code >= 400) return { kind: "refused", stage: "final", reply: toReply(reply) };
+  if (reply.code < 300) return { kind: "delivered", reply: toReply(reply) };
+  wire.fail("protocol", `${reply.code} in answer to the message`);
+  return { kind: "ambiguous", detail: `${reply.code} in answer to the message` };
 }
 
 /** True once the server has taken all pieces. */

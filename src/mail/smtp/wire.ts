@@ -17,17 +17,7 @@ export type Dial = { address: string; port: number; local_address?: string; time
 
 const KEEP_ALIVE_MS = 30_000;
 
-/** `lastMs` is for the last reply, `timeoutMs` for each before it. */
-type Wait = {
-  count: number;
-  replies: RawReply[];
-  timeoutMs: number;
-  lastMs: number;
-  resolve: (replies: RawReply[]) => void;
-};
-
-/** How many replies are waited for; the last one, which follows the message, may take longer than each before it. */
-export type Replies = { replies: number; each_ms: number; last_ms: number };
+type Wait = { count: number; replies: RawReply[]; timeoutMs: number; resolve: (replies: RawReply[]) => void };
 
 /** Opens a TCP connection to an address (never a name: resolving is the caller's). */
 export function dialWire(dial: Dial): Promise<Wire | WireFailure> {
@@ -134,12 +124,12 @@ export class Wire {
    * Writes commands and waits for as many replies. Each reply may take `timeoutMs`. Gives fewer replies than asked for
    * when the connection failed or the server said 421, after which it only closes (RFC 5321 §3.8).
    */
-  ask(commands: string | Buffer, count: number, timeoutMs: number, lastMs = timeoutMs): Promise<RawReply[]> {
+  ask(commands: string | Buffer, count: number, timeoutMs: number): Promise<RawReply[]> {
     if (this.failure) return Promise.resolve([]);
     return new Promise((resolve) => {
       if (commands.length > 0) this.#socket.write(commands);
-      this.#wait = { count, replies: [], timeoutMs, lastMs, resolve };
-      this.#arm(count === 1 ? lastMs : timeoutMs, "no reply");
+      this.#wait = { count, replies: [], timeoutMs, resolve };
+      this.#arm(timeoutMs, "no reply");
       if (this.#socket.isPaused()) this.#socket.resume();
     });
   }
@@ -155,7 +145,7 @@ export class Wire {
     wait.replies.push(reply);
     if (reply.code === 421) this.#end("closed", "the server said 421", null);
     else if (wait.replies.length === wait.count) this.#answer();
-    else this.#arm(wait.replies.length === wait.count - 1 ? wait.lastMs : wait.timeoutMs, "no reply");
+    else this.#arm(wait.timeoutMs, "no reply");
   }
 
   #answer(): void {
@@ -184,18 +174,18 @@ export class Wire {
   }
 
   /**
-   * Writes the last piece and waits for the replies that are due. `isFlushed` tells whether the kernel took the very last byte:
-   * if it did not, the server cannot have it.
+   * Writes the last piece and waits for its reply. `isFlushed` tells whether the kernel took the very last byte: if it
+   * did not, the server cannot have it.
    */
-  async askLast(chunk: Buffer, due: Replies): Promise<{ replies: RawReply[]; isFlushed: boolean }> {
-    if (this.failure) return { replies: [], isFlushed: false };
+  async askLast(chunk: Buffer, timeoutMs: number): Promise<{ reply: RawReply | undefined; isFlushed: boolean }> {
+    if (this.failure) return { reply: undefined, isFlushed: false };
     // Under TLS the moment the kernel has the bytes is less certain: count the call itself.
     let isFlushed = "encrypted" in this.#socket;
     this.#socket.write(chunk, (error) => {
       if (!error) isFlushed = true;
     });
-    const replies = await this.ask("", due.replies, due.each_ms, due.last_ms);
-    return { replies, isFlushed };
+    const [reply] = await this.ask("", 1, timeoutMs);
+    return { reply, isFlushed };
   }
 
   #arm(timeoutMs: number, what: string): void {
