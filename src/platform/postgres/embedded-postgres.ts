@@ -259,10 +259,7 @@ function disown(server: Server): void {
   server.child?.stderr?.destroy();
 }
 
-/** An empty file is of a server that another process starts in this moment, or of one whose machine lost power right then. */
-const PASSING = /pre-existing shared memory block|lock file "postmaster\.pid" is empty/;
-
-/** After a kill -9 of the postmaster its backends live on for a moment, and a new server refuses to share memory. */
+/** Backends outlive a kill -9 of their postmaster for a moment; an empty lock file is of a server that another process starts. */
 async function launchUntilOldBackendsAreGone(server: Server): Promise<void> {
   const deadline = performance.now() + OLD_BACKENDS_TIMEOUT_MS;
   for (;;) {
@@ -276,7 +273,7 @@ async function launchUntilOldBackendsAreGone(server: Server): Promise<void> {
         `The database in ${server.cluster.data_dir} is already in use by another Postern, which started it at the same moment: ${lines}`,
       );
     }
-    if (!PASSING.test(lines) || performance.now() > deadline) {
+    if (!/shared memory block|"postmaster.pid" is empty/.test(lines) || performance.now() > deadline) {
       throw new Error(`PostgreSQL did not start in ${server.cluster.data_dir}: ${lines || "it said nothing"}`);
     }
     await sleep(POLL_MS * 10);
