@@ -12,7 +12,7 @@ import { explainVerdicts } from "./verdicts.ts";
 import { sayWhy, serverWords } from "./why.ts";
 
 const DAY_MS = 86_400_000;
-/** In the zone of whoever looks. */
+/** In the time zone of the reader. */
 const at = (day: number, hour: number, minute = 0) => new Date(2026, 10, day, hour, minute, 9);
 const NOW = at(24, 18).getTime();
 

@@ -724,7 +724,7 @@ export interface paths {
         put?: never;
         /**
          * Take an address out of use
-         * @description Within seconds mail of its pool leaves from the pool's other addresses. Where there is none it is deferred, and expires in its time.
+         * @description Within seconds mail of its pool leaves from the pool's other addresses. If the pool has no other address, its mail is deferred and may expire.
          */
         post: operations["holdSource"];
         delete?: never;

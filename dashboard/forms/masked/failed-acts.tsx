@@ -20,7 +20,7 @@ export function recipientOf({ kind, contact, destination }: Failed): string {
 
 export function FailedActs({ mail }: { mail: Failed }) {
   const [asked, ask] = useState<"send" | "delete" | null>(null);
-  const { id, alias } = mail;
+  const { id } = mail;
   const close = () => ask(null);
   const removing = useAct({
     run: () => take(v1.DELETE("/v1/masked/failed/{id}", { params: { path: { id } } })),
@@ -52,7 +52,7 @@ export function FailedActs({ mail }: { mail: Failed }) {
         close={close}
         confirm={() => removing.mutate(undefined, { onSettled: close })}
       >
-        It cannot be sent again, nor downloaded. Whoever wrote it through {alias} learns nothing of it.
+        It cannot be sent again, nor downloaded. Its author learns nothing of it.
       </Confirm>
     </>
   );

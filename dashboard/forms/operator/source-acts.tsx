@@ -63,8 +63,8 @@ function Hold({ id, ip, close }: { id: string; ip: string; close: () => void }) 
   return (
     <form onSubmit={submit} className="form" noValidate>
       <p>
-        Within seconds the mail of its pool leaves from the pool's other addresses. Where there is none it is deferred,
-        and expires in its time.
+        Within seconds the mail of its pool leaves from the pool's other addresses. If the pool has no other address,
+        its mail is deferred and may expire.
       </p>
       <Field label="Why" problem={fieldProblem(hold.error, "note")} help="For other operators; may stay empty.">
         {(bound) => <input {...bound} name="note" maxLength={300} autoComplete="off" />}

@@ -3,10 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { PeopleSchemas } from "../../api/client.ts";
 import { queue } from "../../api/operator-queries.ts";
-import { SearchField } from "../../forms/search-field.tsx";
 import { QUEUE_STATES, type QueueFilters } from "../../lib/operator-filters.ts";
 import { toneOfQueue, wordOf } from "../../lib/states.ts";
-import { Choice } from "../../ui/choice.tsx";
+import { ListFilters } from "../../ui/list-filters.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { OperatorNav } from "../../ui/operator-nav.tsx";
 import { PageHead } from "../../ui/page.tsx";
@@ -27,16 +26,7 @@ export function Queue() {
     <>
       <PageHead title="Queue" />
       <OperatorNav />
-      <div className="filters">
-        <SearchField label="Search destinations" value={filters.query} search={(query) => change({ query })} />
-        <Choice label="State" value={filters.state} pick={(state) => change({ state: state as QueueFilters["state"] })}>
-          {QUEUE_STATES.map((state) => (
-            <option key={state} value={state}>
-              {wordOf(state)}
-            </option>
-          ))}
-        </Choice>
-      </div>
+      <ListFilters label="Search destinations" states={QUEUE_STATES} filters={filters} change={change} />
       <div className="panel" aria-busy={list.isPlaceholderData}>
         <Loaded of={list}>
           {({ destinations, total, next }) => (

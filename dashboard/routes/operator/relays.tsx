@@ -3,11 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { PeopleSchemas } from "../../api/client.ts";
 import { relays } from "../../api/operator-queries.ts";
-import { SearchField } from "../../forms/search-field.tsx";
 import { RELAY_STATES, type RelayFilters } from "../../lib/operator-filters.ts";
 import { toneOfRelay, wordOf } from "../../lib/states.ts";
 import { sayFigure } from "../../lib/times.ts";
-import { Choice } from "../../ui/choice.tsx";
+import { ListFilters } from "../../ui/list-filters.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { OperatorNav } from "../../ui/operator-nav.tsx";
 import { PageHead } from "../../ui/page.tsx";
@@ -28,20 +27,12 @@ export function Relays() {
     <>
       <PageHead title="Relays" />
       <OperatorNav />
-      <div className="filters">
-        <SearchField
-          label="Search hosts, domains, organizations"
-          value={filters.query}
-          search={(query) => change({ query })}
-        />
-        <Choice label="State" value={filters.state} pick={(state) => change({ state: state as RelayFilters["state"] })}>
-          {RELAY_STATES.map((state) => (
-            <option key={state} value={state}>
-              {wordOf(state)}
-            </option>
-          ))}
-        </Choice>
-      </div>
+      <ListFilters
+        label="Search hosts, domains, organizations"
+        states={RELAY_STATES}
+        filters={filters}
+        change={change}
+      />
       <div className="panel" aria-busy={list.isPlaceholderData}>
         <Loaded of={list}>
           {({ relays: rows, total, next, port_25_is_closed }) => (

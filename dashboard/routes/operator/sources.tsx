@@ -4,11 +4,10 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import type { PeopleSchemas } from "../../api/client.ts";
 import { sources } from "../../api/operator-queries.ts";
 import { SourceActs } from "../../forms/operator/source-acts.tsx";
-import { SearchField } from "../../forms/search-field.tsx";
 import { SOURCE_STATES, type SourceFilters } from "../../lib/operator-filters.ts";
 import { toneOfSource, wordOf } from "../../lib/states.ts";
 import { sayCount, sayFigure, sayPercent } from "../../lib/times.ts";
-import { Choice } from "../../ui/choice.tsx";
+import { ListFilters } from "../../ui/list-filters.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { OperatorNav } from "../../ui/operator-nav.tsx";
 import { PageHead } from "../../ui/page.tsx";
@@ -29,24 +28,12 @@ export function Sources() {
     <>
       <PageHead title="Sources" />
       <OperatorNav />
-      <div className="filters">
-        <SearchField
-          label="Search addresses and organizations"
-          value={filters.query}
-          search={(query) => change({ query })}
-        />
-        <Choice
-          label="State"
-          value={filters.state}
-          pick={(state) => change({ state: state as SourceFilters["state"] })}
-        >
-          {SOURCE_STATES.map((state) => (
-            <option key={state} value={state}>
-              {wordOf(state)}
-            </option>
-          ))}
-        </Choice>
-      </div>
+      <ListFilters
+        label="Search addresses and organizations"
+        states={SOURCE_STATES}
+        filters={filters}
+        change={change}
+      />
       <div className="panel" aria-busy={list.isPlaceholderData}>
         <Loaded of={list}>
           {({ sources: rows, total, next }) => (

@@ -110,7 +110,7 @@ function mountOrders(api: Api, world: World): void {
         tags,
         summary: "Take an address out of use",
         description:
-          "Within seconds mail of its pool leaves from the pool's other addresses. Where there is none it is deferred, and expires in its time.",
+          "Within seconds mail of its pool leaves from the pool's other addresses. If the pool has no other address, its mail is deferred and may expire.",
         params,
         body: Closed({ note: Type.Optional(Nullable(Type.String({ maxLength: NOTE_LENGTH_MAX }))) }),
         response: answers({ 200: One }, [404, 409]),
