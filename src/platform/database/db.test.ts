@@ -201,6 +201,10 @@ it("takes a server that Citus lost for an outage, though Citus has no code for i
   const failed = (code: string, message: string) => isUnavailable(Object.assign(new Error(message), { code }));
   const lost = [
     "could not commit transaction for shard 102008 on at least one active node",
+    "failure on connection marked as essential: 10.0.0.2:5432",
+    "connection to the remote node postern@10.0.0.2:5432 failed",
+    "could not establish any connections to the node 10.0.0.2:5432",
+    "could not find an available connection",
     "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally",
   ];
   for (const message of lost) assert.deepEqual([failed("XX000", message), failed("23505", message)], [true, false]);

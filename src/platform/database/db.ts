@@ -91,8 +91,18 @@ export function isUnavailable(error: unknown): boolean {
 const UNAVAILABLE_OF_PG =
   /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/;
 /** A server behind the coordinator was lost during a statement or a commit, which is done or not. Citus has no code for that. */
-const UNAVAILABLE_OF_CITUS =
-  /^(could not commit transaction for shard|server closed the connection|SSL connection has been closed|no connection to the server|could not (receive data from|send data to) server)/;
+const UNAVAILABLE_OF_CITUS = new RegExp(
+  [
+    "^could not commit transaction for shard",
+    "^failure on connection marked as essential",
+    "^connection (?:to|establishment for) .* failed",
+    "^could not (?:establish|find an available)\\b.* connections?\\b",
+    "^server closed the connection",
+    "^SSL connection has been closed",
+    "^no connection to the server",
+    "^could not (?:receive data from|send data to) server",
+  ].join("|"),
+);
 
 /** SQLSTATE query_canceled: a statement took longer than it may, and did nothing. */
 export function isOutOfTime(error: unknown): boolean {
