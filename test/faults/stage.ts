@@ -71,8 +71,6 @@ export type StageOptions = {
   reach?(postgres: EmbeddedPostgres): Promise<string>;
 };
 
-/** The words of `api/errors.ts` for what it answers with 500. */
-const FAILED_REQUEST = '"a request failed"';
 const START_TRIES_MS = 60_000;
 const START_AGAIN_MS = 200;
 
@@ -125,7 +123,7 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
   });
   const processes = new Map<string, PosternProcess>();
   const died: string[] = [];
-  const outputs: Array<() => string> = [];
+  const logged: Array<{ failures: readonly string[]; from: number }> = [];
   let offset = 0;
   const endAtOnce = (): void => {
     for (const { child } of processes.values()) child.kill("SIGKILL");
@@ -144,21 +142,16 @@ async function setAround(dir: string, postgres: EmbeddedPostgres, env: Record<st
     program: undefined,
     processes,
     died,
-    failures: () =>
-      outputs.flatMap((output) =>
-        output()
-          .split("\n")
-          .filter((line) => line.includes(FAILED_REQUEST)),
-      ),
+    failures: () => logged.flatMap(({ failures, from }) => failures.slice(from)),
     forgetFailures: () => {
-      outputs.splice(0, outputs.length, ...[...processes.values()].map(({ output }) => output));
+      for (const one of logged) one.from = one.failures.length;
     },
     domain: "shop.example",
     rows: (text, values = []) => readRows(postgres, text, values),
     async start(role, name = role, more = {}) {
       const started = await startInTime(settings, role, more, stage.program);
       processes.set(name, started);
-      outputs.push(started.output);
+      logged.push({ failures: started.failures, from: 0 });
       void started.exited.then((code) => {
         if (processes.get(name) === started) died.push(`${name} ended with ${code}: ${started.output().slice(-2_000)}`);
       });

@@ -7,6 +7,9 @@ import { freePort } from "./free-port.ts";
 import { inheritedEnv } from "./inherited-env.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
+/** The words of `api/errors.ts` for what it answers with 500. */
+const FAILED_REQUEST = '"a request failed"';
+const OUTPUT_KEPT = 100_000;
 
 export type Posterns = {
   base_url: string;
@@ -18,8 +21,10 @@ export type Posterns = {
 export type PosternProcess = {
   pid: number;
   child: ChildProcess;
-  /** What it printed so far. */
+  /** The end of what it printed so far. */
   output(): string;
+  /** What it logged of requests that it answered 500, up to now. */
+  failures: readonly string[];
   /** Resolves with the exit code (null when killed). */
   exited: Promise<number | null>;
   /** SIGTERM and wait. */
@@ -69,10 +74,17 @@ export async function startPostern(
 /** Waits until a process of `postern start`, however it is run, says that it is ready. Its output must be piped. */
 export async function whenReady(child: ChildProcess): Promise<PosternProcess> {
   let output = "";
+  let line = "";
+  const failures: string[] = [];
   const exited = new Promise<number | null>((done) => child.once("exit", done));
   const ready = new Promise<void>((done, fail) => {
     const read = (chunk: Buffer): void => {
-      output = (output + chunk.toString()).slice(-100_000);
+      const text = chunk.toString();
+      output = (output + text).slice(-OUTPUT_KEPT);
+      const [first = "", ...more] = text.split("\n");
+      const lines = [line + first, ...more];
+      line = lines.pop() ?? "";
+      failures.push(...lines.filter((one) => one.includes(FAILED_REQUEST)));
       if (output.includes("Postern is ready")) done();
     };
     child.stdout?.on("data", read);
@@ -85,6 +97,7 @@ export async function whenReady(child: ChildProcess): Promise<PosternProcess> {
     pid: child.pid as number,
     child,
     output: () => output,
+    failures,
     exited,
     async stop() {
       child.kill("SIGTERM");
