@@ -1,13 +1,14 @@
 // npm run proof [-- names …] [--json]: what is random or takes long, each as its own command prints it, its name before each
 // line. The dashboard's steps, which wait for a browser most of the time, are played beside the others. `npm test` plays the
-// same with few rounds. Ends with one line of counts; exit code 1 when a step failed. A step that this machine lacks something
-// for says so itself and counts as skipped.
+// same with few rounds. Ends with why steps failed and one line of counts; exit code 1 when one did. A step that this machine
+// lacks something for says so itself and counts as skipped.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { STEPS, type Step } from "./steps.ts";
+import { whyFailed } from "./why-failed.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 /** What `npm run faults` ends with where the machine lacks what a scenario takes. */
@@ -15,7 +16,8 @@ const LACKING = 3;
 const OUTPUT_WITHIN_MS = 5_000;
 
 type Outcome = "passed" | "failed" | "skipped";
-type Result = { name: string; outcome: Outcome; seconds: number };
+/** `why`: of one that failed, what it said of it. */
+type Result = { name: string; outcome: Outcome; seconds: number; why: string[] };
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -33,10 +35,13 @@ const placed = (place: Step["place"]) => playAll(chosen.filter((step) => step.pl
 const results = [...(await Promise.all([placed("one"), placed("other")])).flat(), ...(await placed("alone"))];
 const count = (outcome: Outcome): number => results.filter((result) => result.outcome === outcome).length;
 const counts = { passed: count("passed"), failed: count("failed"), skipped: count("skipped") };
+for (const { name, why } of results) {
+  if (why.length > 0) console.log(`\nwhy ${name} failed:\n${why.map((line) => `  ${line}`).join("\n")}`);
+}
 console.log();
 for (const { name, outcome, seconds } of results) console.log(`${outcome.padEnd(8)} ${name.padEnd(16)} ${seconds} s`);
 console.log(`\n${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
-if (values.json) console.log(JSON.stringify({ steps: results, ...counts }));
+if (values.json) console.log(JSON.stringify({ steps: results.map(({ why, ...step }) => step), ...counts }));
 process.exitCode = counts.failed > 0 ? 1 : 0;
 
 async function playAll(steps: readonly Step[]): Promise<Result[]> {
@@ -48,12 +53,17 @@ async function playAll(steps: readonly Step[]): Promise<Result[]> {
 async function play(step: Step): Promise<Result> {
   const { name, what } = step;
   const started = performance.now();
-  const say = (line: string) => console.log(`${name}: ${line}`);
+  const lines: string[] = [];
+  const say = (line: string) => {
+    console.log(`${name}: ${line}`);
+    lines.push(line);
+  };
   say(`--- ${what}`);
   const outcome = await outcomeOf(step, say);
   const seconds = Math.round((performance.now() - started) / 1000);
+  const why = outcome === "failed" ? whyFailed(lines) : [];
   say(`--- ${outcome} after ${seconds} s`);
-  return { name, outcome, seconds };
+  return { name, outcome, seconds, why };
 }
 
 async function outcomeOf({ command, needs, seconds_max }: Step, say: (line: string) => void): Promise<Outcome> {

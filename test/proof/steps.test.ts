@@ -1,4 +1,5 @@
-// That each step of the proof run is a command there is: a scenario that was renamed would be "not known" only there.
+// That each step of the proof run is a command there is: a scenario that was renamed would be "not known" only there. And
+// that a step that fails is reported with its reasons.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -6,6 +7,7 @@ import { join, resolve } from "node:path";
 import { test } from "node:test";
 import { SCENARIOS } from "../faults/scenarios.ts";
 import { STEPS } from "./steps.ts";
+import { whyFailed } from "./why-failed.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
@@ -24,4 +26,21 @@ test("a step that there is not is reported with those that there are", () => {
   });
   assert.equal(status, 2);
   assert.match(stderr, /^No step is called nonsense\..*\n\n {2}simulation /);
+});
+
+test("of a step that failed the failures are said again, and its last lines where none is marked", () => {
+  const story = [
+    "✔ signs in",
+    "✖ adds a domain",
+    "  at /domains",
+    "  a timeout",
+    "✔ signs out",
+    "… 20 s",
+    "57 stories",
+  ];
+  assert.deepEqual(whyFailed(story), ["✖ adds a domain", "  at /domains", "  a timeout"]);
+  const listed = ["  ✖ sends (1 ms)", "ℹ fail 1", "✖ failing tests:", "", "  ✖ sends (1 ms)", "  1 !== 2"];
+  assert.deepEqual(whyFailed(listed), ["  ✖ sends (1 ms)", "✖ failing tests:", "  1 !== 2"]);
+  const plain = Array.from({ length: 50 }, (_, n) => `line ${n}`);
+  assert.deepEqual(whyFailed(plain), plain.slice(30));
 });
