@@ -137,9 +137,28 @@ export function moveCell(url: string, { name, to }: { name: string; to: Server }
     );
     if (!rows[0].sees_all) throw new CellProblem(SEES_TOO_LITTLE);
     const move = "select citus_schema_move($1::regnamespace, $2, $3, shard_transfer_mode => 'auto')";
-    await letReplicate(url, () => client.query(move, [name, to.host, to.port]));
+    await letReplicate(url, () => onceClean(() => client.query(move, [name, to.host, to.port])));
   });
 }
+
+/**
+ * A cell that was there before leaves its old tables there until nobody reads them any more. Citus removes them before it moves
+ * the cell back, and refuses where it cannot yet.
+ */
+async function onceClean(move: () => Promise<unknown>): Promise<void> {
+  for (const until = performance.now() + CLEAN_MS; ; await sleep(CLEAN_EVERY_MS)) {
+    try {
+      await move();
+      return;
+    } catch (error) {
+      if (!LEFT_OVER.test((error as Error).message) || performance.now() > until) throw error;
+    }
+  }
+}
+
+const LEFT_OVER = /^shard move failed as the orphaned shard/;
+const CLEAN_MS = 120_000;
+const CLEAN_EVERY_MS = 2_000;
 
 /**
  * Citus brings what is written during a move to the new server as a role that it makes for this move. PostgreSQL lets no role that

@@ -208,6 +208,7 @@ it("takes a server that Citus lost for an outage, though Citus has no code for i
     "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally",
   ];
   for (const message of lost) assert.deepEqual([failed("XX000", message), failed("23505", message)], [true, false]);
+  assert.ok(failed("CIINF", 'Query could not find the intermediate result file "936_4"'), "the cell moved meanwhile");
   assert.equal(failed("XX000", "cache lookup failed for relation 1"), false);
 });
 

@@ -78,11 +78,12 @@ export function isUuid(text: string): boolean {
 
 /**
  * SQLSTATE classes 08 (connection), 57P (shutting down), 53 (resources), 25P03 (idle in a transaction), 57014 (a statement
- * out of time), and socket errors: the database could not answer, as opposed to having refused.
+ * out of time), CIINF (Citus: the cell moved to another server in the middle of a statement, which did nothing), and socket
+ * errors: the database could not answer, as opposed to having refused.
  */
 export function isUnavailable(error: unknown): boolean {
   const code = (error as { code?: string })?.code ?? "";
-  if (/^(08...|57014|57P0.|53...|25P03|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
+  if (/^(08...|57014|57P0.|53...|25P03|CIINF|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
   if (isUnanswered(error)) return true;
   const message = (error as Error)?.message ?? "";
   return UNAVAILABLE_OF_PG.test(message) || (code === "XX000" && UNAVAILABLE_OF_CITUS.test(message));
