@@ -7,7 +7,7 @@ import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
 import { BlobsUnavailable } from "../../platform/storage/blobs.ts";
 import { assertDelivered, closePaths, push, type Stage, stageFor, startGreeter, startSink } from "./path.fixture.ts";
-import { drive } from "./path.ts";
+import { drive } from "./worker.ts";
 
 afterEach(closePaths);
 

@@ -1,4 +1,4 @@
-// A path as its engine sees it, and what the engine lends it. Types alone: path.ts does the work.
+// A path as its engine sees it, and what the engine lends it. Types alone: worker.ts does the work.
 import type { World } from "../../platform/world.ts";
 import type { OpenSession } from "../outside.ts";
 import type { Usage } from "../pools/usage.ts";

@@ -6,9 +6,10 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { openSession } from "../../mail/smtp/session.ts";
 import type { Outcome } from "../types.ts";
 import type { Delivery } from "./links.ts";
-import { closePath, createPath, drive } from "./path.ts";
+import { createPath } from "./path.ts";
 import type { Path, PathParts, PathWorld } from "./path-types.ts";
 import { createShares } from "./shares.ts";
+import { closePath, drive } from "./worker.ts";
 
 const SOURCE = { id: "source", ip: null, ehlo: "postern.example" };
 const SITE = { name: "mx.example", isp: "other", connections_max: 20, messages_per_connection: 100 };

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
 import { assertDelivered, closePaths, greetAll, push, stageFor, startGreeter, startSink } from "./path.fixture.ts";
-import { drive, wait } from "./path.ts";
 import type { Path } from "./path-types.ts";
 import { createShares, type Shares } from "./shares.ts";
+import { drive, wait } from "./worker.ts";
 
 afterEach(closePaths);
 
