@@ -1,25 +1,25 @@
 // The delivery engine: lanes → claim or hand-over → path → attempt → outcome. Face of the feature. One engine a process;
 // any number of processes share a database, each driving the slots it holds a lease on.
 
-import { isSentByCustomer } from "../events/events.ts";
 import type { SigningKey } from "../mail/dkim/sign.ts";
 import { sleep } from "../platform/clock.ts";
 import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { wakeHooks } from "../webhooks/webhooks.ts";
+import { carryOut } from "./carry-out.ts";
 import { followOrders, refreshSources } from "./operate/follow.ts";
 import type { Held } from "./operate/held.ts";
 import { type Outside, realOutside } from "./outside.ts";
 import { deferredLocally } from "./path/attempt.ts";
-import { type Complain, createFinisher } from "./path/finish.ts";
+import { type Complain, createFinisher, type Finisher } from "./path/finish.ts";
 import { createIntake, type Intake } from "./path/intake.ts";
 import type { Delivery } from "./path/links.ts";
 import { type OtherSource, rememberRefused } from "./path/other-source.ts";
 import { createPath, isSuspended } from "./path/path.ts";
 import type { Path, PathParts } from "./path/path-types.ts";
-import { createRecheck, type Leaving, type Recheck } from "./path/recheck.ts";
+import { createRecheck, type Leaving } from "./path/recheck.ts";
 import { createShares } from "./path/shares.ts";
-import { closePath, drive, wait } from "./path/worker.ts";
+import { add, closePath, drive, type PathContext } from "./path/worker.ts";
 import { createSources, type KnownSource, type Sources } from "./pools/sources.ts";
 import { gatherUsage, type Usage } from "./pools/usage.ts";
 import * as queries from "./queries.ts";
@@ -92,8 +92,6 @@ const STOP_WITHIN_MS = 40_000;
 const STOP_LOOK_MS = 20;
 const AGAIN_MS = 1_000;
 const WITHDRAWN_FOR_MS = 5_000;
-/** Mail that waited here for so long is looked at once more before its turn, as mail from the queue is. */
-const STALE_MS = 60_000;
 
 type Engine = {
   world: World;
@@ -102,6 +100,7 @@ type Engine = {
   sources: Sources;
   usage: Usage;
   otherSource: OtherSource;
+  finisher: Finisher;
   memory: Memory;
   results: TlsResults;
   leases: Leases;
@@ -115,7 +114,6 @@ type Engine = {
   parking: Parking;
   suspended: Suspended;
   held: Held;
-  recheck: Recheck;
   mark: Mark | null;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
@@ -158,12 +156,12 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     complain: deps.complain,
     committed: (rows) => committed(whole(), rows),
   });
-  const { signingKeys } = deps;
-  const loadBody = bodyLoader(world);
-  const parts = pathParts(whole, { open, loadBody, signingKeys, results, usage, reach, finisher });
   const parking = parkingFor(whole, world, { memory: held.memory, finisher });
   const rehomer = rehomerFor(whole, world, deps.findLane ?? laneFinder(world));
   const recheck = createRecheck(world, deps.leaving);
+  const { signingKeys } = deps;
+  const loadBody = bodyLoader(world);
+  const parts = pathParts(whole, { open, loadBody, signingKeys, results, recheck });
   const intake = createIntake(world, {
     routes: createRoutes(world),
     relays: relayFinder(world),
@@ -189,8 +187,8 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     knows: (key) => held.memory.holds(key) || finisher.holds(key),
     returned: () => claimer.wake(),
   });
-  const gathered = { sources, usage, otherSource, results, leases, journal, reach };
-  const working = { parts, parking, suspended, held: orders, recheck, rehomer, intake, claimer, forgotten };
+  const gathered = { sources, usage, otherSource, finisher, results, leases, journal, reach };
+  const working = { parts, parking, suspended, held: orders, rehomer, intake, claimer, forgotten };
   built = { world, ...held, ...gathered, ...working, mark: deps.mark ?? null, reserved: 0, stopping: false };
   gauges(built);
   return faceOf(built);
@@ -218,7 +216,7 @@ function parkingFor(whole: () => Engine, world: World, fixed: Pick<ParkingParts,
   return createParking(world, {
     ...fixed,
     lanesOf: (path) => lanesOf(whole(), path),
-    drive: (path) => driveNow(whole(), path),
+    drive: (path) => drive(contextOf(whole(), path)),
     returned: (jobs) => giveBackAttempts(whole().sources, jobs),
     woken: () => whole().claimer.wake(),
   });
@@ -280,7 +278,7 @@ function admit(engine: Engine, admitted: Delivery): void {
   const { lane, job, plan } = delivery;
   const source = sourceOf(engine, lane, job);
   if (typeof source === "string") {
-    engine.parts.finisher.push(job, deferredLocally(source, "4.3.5", "local"));
+    engine.finisher.push(job, deferredLocally(source, "4.3.5", "local"));
     return;
   }
   if (source.held_at !== null || isUncounted(engine.sources, source, job)) {
@@ -293,13 +291,11 @@ function admit(engine: Engine, admitted: Delivery): void {
   }
   const path = pathOf(engine, source, plan);
   engine.lanePaths.set(lane.id, path);
-  waitOn(engine, path, delivery);
+  add(contextOf(engine, path), delivery);
 }
 
-/** Until its turn comes. */
-function waitOn(engine: Engine, path: Path, delivery: Delivery): void {
-  wait({ world: engine.world, parts: engine.parts, path }, delivery);
-  driveNow(engine, path);
+function contextOf({ world, parts }: Engine, path: Path): PathContext {
+  return { world, parts, path };
 }
 
 /** Of its lane it is this message alone that leaves from another address. */
@@ -308,7 +304,7 @@ function admitElsewhere(engine: Engine, delivery: Delivery, usual: KnownSource):
   engine.otherSource
     .instead(job, usual)
     .then(({ source, counted }) => {
-      waitOn(engine, pathOf(engine, source, plan), { ...delivery, job: { ...job, counted } });
+      add(contextOf(engine, pathOf(engine, source, plan)), { ...delivery, job: { ...job, counted } });
     })
     .catch((err) => {
       engine.world.log.error({ err, message_id: job.message_id }, "another address could not be chosen");
@@ -355,36 +351,22 @@ function divertAll(engine: Engine): void {
   }
 }
 
-type FixedParts = Pick<PathParts, "open" | "loadBody" | "signingKeys" | "results" | "usage" | "reach" | "finisher">;
+type FixedParts = Pick<PathParts, "open" | "loadBody" | "signingKeys" | "results" | "recheck">;
 
 function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
   return {
     ...fixed,
     mayStart: () => whole().leases.mayStart(),
     mayEnd: (job) => mayEnd(whole(), job),
-    stopping: () => whole().stopping,
-    isSuspended: (orgId) => whole().suspended.has(orgId),
-    isHeld: (domain) => whole().held.has(domain),
-    putBack: (job) => whole().parking.putBack(job),
-    lookAgain: (delivery) => lookAgain(whole(), delivery),
-    isForOther: (job, source) => whole().otherSource.note(job, source),
-    divert: ({ lane, job }) => whole().intake.divert(lane, job),
-    suspend: (path) => whole().parking.suspend(path),
-    park: (path) => whole().parking.park(path),
-    resume: (path) => whole().parking.resume(path),
-    shares: createShares((path) => driveNow(whole(), path)),
+    gate: {
+      isStopping: () => whole().stopping,
+      unrecorded: () => whole().finisher.pending(),
+      isSuspended: (orgId) => whole().suspended.has(orgId),
+      isHeld: (domain) => whole().held.has(domain),
+    },
+    shares: createShares((path) => drive(contextOf(whole(), path))),
+    carryOut: (path, effect) => carryOut(whole().world, whole(), path, effect),
   };
-}
-
-function lookAgain({ world, recheck }: Engine, delivery: Delivery): Promise<Outcome | null> | null {
-  const now = world.clock.monotonic();
-  if (!isSentByCustomer(delivery.job.about) || now - (delivery.since_ms ?? 0) < STALE_MS) return null;
-  delivery.since_ms = now;
-  return recheck.find(delivery.job);
-}
-
-function driveNow({ world, parts }: Engine, path: Path): void {
-  drive(world, parts, path);
 }
 
 function committed({ world, journal, memory, claimer }: Engine, rows: queries.FinishRow[]): void {
@@ -445,7 +427,7 @@ function closeUnused(engine: Engine): void {
  * was reserved is waited for, so that no row is written in the name of a node that has left.
  */
 async function stop(engine: Engine): Promise<void> {
-  const { world, parts, leases } = engine;
+  const { world, leases } = engine;
   engine.stopping = true;
   await engine.claimer.stop();
   await engine.forgotten.stop();
@@ -455,7 +437,7 @@ async function stop(engine: Engine): Promise<void> {
   for (const path of engine.paths.values()) held.push(...path.fairness.drain().map(({ job }) => job));
   for (const path of engine.paths.values()) closePath(path);
   await engine.reach.stop();
-  await parts.finisher.drain();
+  await engine.finisher.drain();
   await engine.rehomer.drain();
   await engine.parking.drain();
   await Promise.all([engine.results.stop(), engine.usage.stop()]);
@@ -483,7 +465,7 @@ function gauges(engine: Engine): void {
     if (engine.stopping) clearInterval(timer);
     inMemory.set(engine.memory.size());
     slots.set(engine.leases.slots().length);
-    unrecorded.set(engine.parts.finisher.pending());
+    unrecorded.set(engine.finisher.pending());
     suspended.set(
       [...engine.paths.values()].filter((path) => path.suspensions > 0 || isSuspended(engine.world, path)).length,
     );

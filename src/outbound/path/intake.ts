@@ -29,7 +29,7 @@ export type Intake = {
   /** Takes a job that is counted in memory; its outcome, or its leaving, comes through `finisher` or `rehomer`. */
   take(lane: Lane, job: Job): void;
   /** For mail whose direct way is closed: true when it goes to its relay instead. */
-  divert(lane: Lane, job: Job): boolean;
+  divert(delivery: Delivery): boolean;
 };
 
 const RETRY_MS = 1_000;
@@ -97,7 +97,7 @@ export function createIntake(world: Pick<World, "log" | "config">, parts: Intake
 
   return {
     take,
-    divert(lane, job) {
+    divert({ lane, job }) {
       const relay = relays.peek(job.org_id, job.about.domain_id);
       if (!relay || lane.relay_domain_id !== null || !isNeeded(relay)) return false;
       parts.rehomer.push({ lane, job });

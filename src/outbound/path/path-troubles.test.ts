@@ -15,16 +15,12 @@ const MINUTE_MS = 60_000;
 const away = () => Promise.reject(Object.assign(new Error("the database is away"), { code: "ECONNREFUSED" }));
 const body = Buffer.from("Subject: stored\r\n\r\nhello\r\n");
 
-function go({ world, parts, path }: Stage): void {
-  drive(world, parts, path);
-}
-
 /** One message at a time, with the pauses between them passed over. */
 async function attemptOnce(stage: Stage): Promise<void> {
   const before = stage.outcomes.length;
   push(stage, 1);
   stage.moveClock(5_000);
-  go(stage);
+  drive(stage);
   await until("its outcome", () => stage.outcomes.length === before + 1 && stage.path.workers === 0);
 }
 
@@ -57,7 +53,7 @@ describe("while stored messages cannot be loaded, a path", () => {
     push(stage, 8, { mime: null });
     const driving = setInterval(() => {
       stage.moveClock(200);
-      go(stage);
+      drive(stage);
     }, 5);
     await until("all are sent", () => stage.outcomes.length === 8).finally(() => clearInterval(driving));
     assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));
@@ -76,7 +72,7 @@ describe("while stored messages cannot be loaded, a path", () => {
     });
     push(stage, 2, { mime: null });
     push(stage, 2);
-    go(stage);
+    drive(stage);
     await until("each has its outcome", () => stage.outcomes.length === 4);
     const kinds = stage.outcomes.map(({ kind, class: why, suppress }) => `${kind} ${why} ${suppress}`);
     assert.deepEqual(kinds.sort(), [
@@ -91,7 +87,7 @@ describe("while stored messages cannot be loaded, a path", () => {
   it("ends only those of which nothing is stored any more", async () => {
     const stage = stageFor(await startGreeter(), { loadBody: async () => null });
     push(stage, 1, { mime: null });
-    go(stage);
+    drive(stage);
     await until("its outcome", () => stage.outcomes.length === 1);
     assert.equal(stage.outcomes[0]?.kind, "failed");
   });
@@ -109,7 +105,7 @@ describe("while nothing may be sent, a path", () => {
       },
     });
     push(stage, 3);
-    go(stage);
+    drive(stage);
     await until("it asked again", () => asked >= 3);
     assert.deepEqual([sink.sockets.length, stage.outcomes.length, stage.path.fairness.size()], [0, 0, 3]);
     may = true;
@@ -137,7 +133,7 @@ describe("a site that is not there", () => {
     const before = stage.outcomes.length;
     push(stage, 1);
     stage.moveClock(5_000);
-    go(stage);
+    drive(stage);
     assert.equal(stage.noted.at(-1), "park");
     assert.deepEqual([stage.path.workers, stage.outcomes.length], [0, before]);
   });
@@ -156,6 +152,18 @@ describe("a site that is not there", () => {
   });
 });
 
+describe("mail that no server could be reached for", () => {
+  it("has no outcome where its relay takes it, and the site has failed all the same", async () => {
+    const diverted: string[] = [];
+    const port = await deadPort();
+    const stage = stageFor({ port }, { intake: { divert: ({ job }) => diverted.push(job.message_id) > 0 } });
+    push(stage, 1);
+    drive(stage);
+    await until("it took its relay", () => diverted.length === 1 && stage.path.workers === 0);
+    assert.deepEqual([stage.outcomes, stage.path.failures], [[], 1]);
+  });
+});
+
 describe("a server that refuses us at the door", () => {
   const LISTED = "554 5.7.1 Service unavailable; client host [192.0.9.1] blocked using zen.spamhaus.org";
 
@@ -168,14 +176,16 @@ describe("a server that refuses us at the door", () => {
     assert.ok(stage.outcomes.every(({ kind, class: why }) => kind === "deferred" && why === "blocked"));
     push(stage, 1);
     stage.moveClock(10 * MINUTE_MS);
-    go(stage);
+    drive(stage);
     assert.deepEqual([stage.noted.at(-1), sink.sockets.length], ["park", 3]);
   });
 
   it("gives the message to another address of the pool, where there is one", async () => {
     const asked: string[] = [];
     const sink = await startGreeter({ banner: LISTED });
-    const stage = stageFor(sink, { isForOther: (job, { id }) => asked.push(`${job.message_id} from ${id}`) > 0 });
+    const stage = stageFor(sink, {
+      otherSource: { note: (job, { id }) => asked.push(`${job.message_id} from ${id}`) > 0 },
+    });
     await attemptOnce(stage);
     assert.deepEqual(asked, ["message-0 from source"]);
     assert.deepEqual([stage.outcomes[0]?.kind, stage.outcomes[0]?.retry_at_once], ["deferred", true]);
@@ -201,7 +211,7 @@ describe("a server that closes a session", () => {
     const stage = stageFor(sink);
     stage.path.limit = 1;
     push(stage, 6);
-    go(stage);
+    drive(stage);
     await until("all are sent", () => stage.outcomes.length === 6);
     assertDelivered(stage, 6);
     assert.equal(sink.sockets.length, 3);
@@ -218,7 +228,7 @@ describe("a server that closes a session", () => {
     const stage = stageFor(sink);
     stage.path.limit = 1;
     push(stage, 2);
-    go(stage);
+    drive(stage);
     await until("both have their outcome", () => stage.outcomes.length === 2);
     assert.deepEqual(
       stage.outcomes.map(({ kind }) => kind),
@@ -240,7 +250,7 @@ describe("of several mail servers", () => {
     const sink = await startGreeter({ banner: "421 4.3.2 closed for the night" });
     const stage = stageFor(sink);
     push(stage, 1, { addresses: ["127.0.0.1", "127.0.0.66"] });
-    go(stage);
+    drive(stage);
     await until("its outcome", () => stage.outcomes.length === 1);
     const [{ smtp_code, mx_host }] = stage.outcomes as [Stage["outcomes"][number]];
     assert.deepEqual([smtp_code, mx_host], ["421", "mx.example"]);
@@ -259,7 +269,7 @@ describe("of several mail servers", () => {
     const v4 = ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.9.4"];
     const v6 = ["2a01:4f8::2", "2a01:4f8::3", "2a01:4f8::4", "2a01:4f8::5", "2a01:4f8::6"];
     push(stage, 1, { addresses: [...v4, ...v6] });
-    go(stage);
+    drive(stage);
     await until("its outcome", () => stage.outcomes.length === 1);
     assert.deepEqual(opened, v6.slice(0, 4));
   });
@@ -276,7 +286,7 @@ describe("of several mail servers", () => {
       addresses: ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.9.4", "192.0.9.5", "192.0.8.1"],
       firsts: 5,
     });
-    go(stage);
+    drive(stage);
     await until("its outcome", () => stage.outcomes.length === 1);
     assert.deepEqual(opened, ["192.0.9.1", "192.0.9.2", "192.0.9.3", "192.0.8.1"]);
   });
@@ -292,7 +302,7 @@ describe("a first mail server that greets and then cannot take the message", () 
     const two = await startGreeter({ answer: second }, { host: "127.0.0.2", port: one.port });
     const stage = stageFor(one, change);
     push(stage, 1, { addresses: ADDRESSES });
-    go(stage);
+    drive(stage);
     await until("its outcome", () => stage.outcomes.length === 1 && stage.path.workers === 0);
     const [{ kind, mx_host, smtp_code, ambiguous }] = stage.outcomes as [Stage["outcomes"][number]];
     return {
@@ -343,7 +353,7 @@ describe("a first mail server that greets and then cannot take the message", () 
     const stage = stageFor(one);
     for (let n = 0; n < 10; n += 1) {
       push(stage, 1, { addresses: ADDRESSES });
-      go(stage);
+      drive(stage);
       await until("its outcome", () => stage.outcomes.length === n + 1 && stage.path.workers === 0);
     }
     assertDelivered(stage, 10);
@@ -370,7 +380,7 @@ describe("a first mail server that greets and then cannot take the message", () 
     const next = async () => {
       const before = stage.outcomes.length;
       push(stage, 1, { addresses: ADDRESSES });
-      go(stage);
+      drive(stage);
       await until("its outcome", () => stage.outcomes.length === before + 1 && stage.path.workers === 0);
     };
     for (let n = 0; n < 5; n += 1) await next();
@@ -438,7 +448,7 @@ describe("the mail of an organization that was suspended, on a path", () => {
     const stage = stageFor(sink, { isSuspended: () => true });
     push(stage, 2);
     stage.moveClock(2 * 86_400_000);
-    go(stage);
+    drive(stage);
     assert.deepEqual(stage.noted, ["put back: message-0", "put back: message-1"]);
     assert.deepEqual([stage.outcomes, stage.path.workers, stage.path.fairness.size()], [[], 0, 0]);
     assert.equal(stage.parts.shares.size(), 0);
@@ -450,11 +460,11 @@ describe("mail that waited for long on a path", () => {
     const sink = await startGreeter();
     const ended = { kind: "suppressed", class: "suppressed" } as Stage["outcomes"][number];
     const stage = stageFor(sink, {
-      lookAgain: ({ job }) => (job.message_id === "message-1" ? Promise.resolve(ended) : null),
+      recheck: { findAgain: ({ job }) => (job.message_id === "message-1" ? Promise.resolve(ended) : null) },
     });
     stage.path.limit = 1;
     push(stage, 3);
-    go(stage);
+    drive(stage);
     await until("each has its outcome", () => stage.outcomes.length === 3 && stage.path.workers === 0);
     assert.deepEqual(
       stage.outcomes.map(({ kind }) => kind),
@@ -467,17 +477,19 @@ describe("mail that waited for long on a path", () => {
     const sink = await startGreeter();
     let looks = 0;
     const stage = stageFor(sink, {
-      lookAgain: ({ job }) => {
-        if (job.message_id !== "message-1") return null;
-        looks += 1;
-        return looks === 1 ? away() : Promise.resolve(null);
+      recheck: {
+        findAgain({ job }) {
+          if (job.message_id !== "message-1") return null;
+          looks += 1;
+          return looks === 1 ? away() : Promise.resolve(null);
+        },
       },
     });
     stage.path.limit = 1;
     push(stage, 2);
     const driving = setInterval(() => {
       stage.moveClock(200);
-      go(stage);
+      drive(stage);
     }, 5);
     await until("both are sent", () => stage.outcomes.length === 2).finally(() => clearInterval(driving));
     assert.ok(stage.outcomes.every(({ kind }) => kind === "delivered"));

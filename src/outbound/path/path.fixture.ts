@@ -4,7 +4,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { openSession } from "../../mail/smtp/session.ts";
+import { carryOut, type Hands } from "../carry-out.ts";
 import type { Outcome } from "../types.ts";
+import type { Effect } from "./effects.ts";
 import type { Delivery } from "./links.ts";
 import { createPath } from "./path.ts";
 import type { Path, PathParts, PathWorld } from "./path-types.ts";
@@ -107,12 +109,15 @@ export type Stage = {
   parts: PathParts;
   path: Path;
   outcomes: Outcome[];
-  /** What was asked of the engine: `suspend`, `park`, `resume`, and what was logged as an error. */
+  /** What the engine had to do (`suspend`, `park`, `resume`, `put back`), and what was logged as an error. */
   noted: string[];
   moveClock(ms: number): void;
 };
 
-export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = {}): Stage {
+/** What of the engine around the path is other than usual. */
+export type Change = Partial<Omit<PathParts, "gate"> & PathParts["gate"] & Pick<Hands, "intake" | "otherSource">>;
+
+export function stageFor(sink: Pick<Sink, "port">, change: Change = {}): Stage {
   const outcomes: Outcome[] = [];
   const noted: string[] = [];
   let offsetMs = 0;
@@ -123,27 +128,31 @@ export function stageFor(sink: Pick<Sink, "port">, change: Partial<PathParts> = 
     log: { warn: () => undefined, error: ({ err }: { err: Error }) => noted.push(err.message) },
     random: { float: () => 0.5 },
   } as unknown as PathWorld;
+  const hands = {
+    finisher: { push: (_job: unknown, outcome: Outcome) => outcomes.push(outcome) },
+    usage: { count: () => undefined },
+    otherSource: { note: () => false },
+    reach: { connected: () => undefined, unreachable: () => undefined },
+    intake: { divert: () => false },
+    parking: {
+      suspend: ({ suspended }: Path) => noted.push(`suspend: ${suspended.reason}`),
+      park: () => noted.push("park"),
+      resume: () => noted.push("resume"),
+      putBack: ({ message_id }: { message_id: string }) => noted.push(`put back: ${message_id}`),
+    },
+    ...change,
+  } as unknown as Hands;
   const parts: PathParts = {
     open: openSession,
     loadBody: async () => null,
     signingKeys: async () => [],
     mayStart: () => true,
     mayEnd: () => true,
-    finisher: { push: (_job: unknown, outcome: Outcome) => outcomes.push(outcome), pending: () => 0 },
     results: { note: () => undefined },
-    usage: { count: () => undefined },
-    isForOther: () => false,
-    reach: { connected: () => undefined, unreachable: () => undefined },
-    divert: () => false,
-    suspend: ({ suspended }: Path) => noted.push(`suspend: ${suspended.reason}`),
-    park: () => noted.push("park"),
-    resume: () => noted.push("resume"),
-    shares: createShares<Path>((path) => drive(world, parts, path)),
-    stopping: () => false,
-    isSuspended: () => false,
-    isHeld: () => false,
-    lookAgain: () => null,
-    putBack: ({ message_id }: { message_id: string }) => noted.push(`put back: ${message_id}`),
+    shares: createShares<Path>((at) => drive({ world, parts, path: at })),
+    gate: { isStopping: () => false, unrecorded: () => 0, isSuspended: () => false, isHeld: () => false, ...change },
+    recheck: { findAgain: () => null },
+    carryOut: (at: Path, effect: Effect) => carryOut(world, hands, at, effect),
     ...change,
   } as unknown as PathParts;
   const path = createPath("source|mx.example", SOURCE, { site: SITE });

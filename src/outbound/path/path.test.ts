@@ -6,7 +6,7 @@ import { until } from "../../../test/support/until.ts";
 import { assertDelivered, closePaths, greetAll, push, stageFor, startGreeter, startSink } from "./path.fixture.ts";
 import type { Path } from "./path-types.ts";
 import { createShares, type Shares } from "./shares.ts";
-import { drive, wait } from "./worker.ts";
+import { add, drive } from "./worker.ts";
 
 afterEach(closePaths);
 
@@ -17,9 +17,9 @@ describe("a path", () => {
     const sink = await startSink();
     const stage = stageFor(sink);
     push(stage, MESSAGES);
-    drive(stage.world, stage.parts, stage.path);
+    drive(stage);
     await until("the connections are made", () => sink.sockets.length >= 2);
-    drive(stage.world, stage.parts, stage.path);
+    drive(stage);
     assert.deepEqual([stage.path.dialling, stage.path.workers], [2, 2]);
     greetAll(sink);
     await until("every message has its outcome", () => stage.outcomes.length === MESSAGES);
@@ -32,7 +32,7 @@ describe("a path", () => {
     const stage = stageFor(sink);
     greetAll(sink);
     push(stage, MESSAGES * 20);
-    drive(stage.world, stage.parts, stage.path);
+    drive(stage);
     await until(
       "every message has its outcome",
       () => stage.outcomes.length === MESSAGES * 20 && stage.path.workers === 0,
@@ -47,7 +47,7 @@ describe("a path", () => {
     }
     const opened = sink.sockets.length;
     push(stage, MESSAGES);
-    drive(stage.world, stage.parts, stage.path);
+    drive(stage);
     await until("two are being made", () => stage.path.dialling === 2 && stage.path.workers === 2);
     await until("the connections are made", () => sink.sockets.length === opened + 2);
     assert.equal(stage.outcomes.length, before);
@@ -61,7 +61,7 @@ describe("a path", () => {
     greetAll(sink);
     let most = 0;
     const kinds = [{ bytes_max: Number.POSITIVE_INFINITY, slots: 4 }];
-    const shares: Shares<Path> = createShares<Path>((path) => drive(stage.world, stage.parts, path), kinds);
+    const shares: Shares<Path> = createShares<Path>((path) => drive({ ...stage, path }), kinds);
     const enter: Shares<Path>["enter"] = (path, delivery) => {
       const mayEnter = shares.enter(path, delivery);
       most = Math.max(most, shares.size());
@@ -69,7 +69,7 @@ describe("a path", () => {
     };
     const stage = stageFor(sink, { shares: { ...shares, enter } });
     push(stage, MESSAGES * 5);
-    drive(stage.world, stage.parts, stage.path);
+    drive(stage);
     await until("every message has its outcome", () => stage.outcomes.length === MESSAGES * 5);
     await until("nothing is at work", () => shares.size() === 0 && stage.path.workers === 0);
     assertDelivered(stage, MESSAGES * 5);
@@ -86,7 +86,7 @@ describe("a path", () => {
     };
     const stage = stageFor(sink);
     stage.path.limit = 1;
-    const go = () => drive(stage.world, stage.parts, stage.path);
+    const go = () => drive(stage);
     push(stage, 3, { sender: "shop.example" });
     go();
     await until("the first is deferred", () => stage.outcomes.length === 1 && stage.path.workers === 0);
@@ -111,8 +111,7 @@ describe("what must wait in the queue while all workers of a path are busy", () 
     const deliveries = stage.path.fairness.drain();
     stage.path.workers = 99;
     const come = () => {
-      for (const delivery of deliveries) wait(stage, delivery);
-      drive(stage.world, stage.parts, stage.path);
+      for (const delivery of deliveries) add(stage, delivery);
     };
     come();
     assert.deepEqual([stage.noted, stage.path.fairness.drain().length], [[], 3]);
@@ -130,7 +129,7 @@ describe("what must wait in the queue while all workers of a path are busy", () 
     come();
     assert.deepEqual([stage.path.fairness.size(), stage.noted.length], [1, 5]);
     stage.path.workers = 0;
-    drive(stage.world, stage.parts, stage.path);
+    drive(stage);
     assert.deepEqual(
       stage.outcomes.map(({ kind }) => kind),
       ["expired"],

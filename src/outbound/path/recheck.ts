@@ -1,18 +1,25 @@
 // What must not leave any more: mail that comes from the queue (scheduled for later, deferred for days) is looked at once more
 // before each attempt. Who is suppressed by now does not get it; nothing leaves for a domain that was removed, and mail of one
-// that was switched off waits, and so does mail that a young domain may not send yet. Mail that was handed over in memory is not looked at: it was when it was accepted.
+// that was switched off waits, and so does mail that a young domain may not send yet. Mail that was handed over in memory is looked at only where it waited there for long: it was
+// when it was accepted.
 import { findSendingEnd, type SendingEnd } from "../../domains/domains.ts";
 import { isSentByCustomer } from "../../events/events.ts";
 import type { World } from "../../platform/world.ts";
 import { findSuppressed, scopeOf } from "../../suppressions/suppressions.ts";
 import type { Job, Outcome } from "../types.ts";
 import { deferredLocally } from "./attempt.ts";
+import type { Delivery } from "./links.ts";
 
 export type Recheck = {
   isDue(job: Job): boolean;
   /** What becomes of it when it may not leave, else null. Look-ups of the same moment share statements. */
   find(job: Job): Promise<Outcome | null>;
+  /** The same for mail that waited for its turn; null at once where that was not for long. */
+  findAgain(delivery: Delivery): Promise<Outcome | null> | null;
 };
+
+/** Mail that waited in memory for so long is looked at once more before its turn, as mail from the queue is. */
+const STALE_MS = 60_000;
 
 /** Counts mail that leaves later than it was accepted in the windows of its domain; not null: until when it waits, and why. */
 export type Leaving = (job: Job) => Promise<{ at: Date; why: string; expires_at: Date | null } | null>;
@@ -35,14 +42,22 @@ export function createRecheck(world: Pick<World, "db" | "clock">, leaving: Leavi
     return { ...deferredLocally(wait.why, "4.3.0", "local"), unattempted: true, retry_at: wait.at };
   }
 
+  async function find(job: Job): Promise<Outcome | null> {
+    const [reason, end] = await Promise.all([findReason(job), findEnd(job.org_id, job.about.domain_id)]);
+    if (reason !== null) return suppressedSince(reason);
+    if (end) return endedBy(end);
+    const isOver = job.about.has_expiry && job.expires_at.getTime() <= world.clock.now();
+    return isOver ? null : waitOf(job);
+  }
+
   return {
     isDue: ({ mime, about }) => mime === null && isSentByCustomer(about),
-    async find(job) {
-      const [reason, end] = await Promise.all([findReason(job), findEnd(job.org_id, job.about.domain_id)]);
-      if (reason !== null) return suppressedSince(reason);
-      if (end) return endedBy(end);
-      const isOver = job.about.has_expiry && job.expires_at.getTime() <= world.clock.now();
-      return isOver ? null : waitOf(job);
+    find,
+    findAgain(delivery) {
+      const now = world.clock.monotonic();
+      if (!isSentByCustomer(delivery.job.about) || now - (delivery.since_ms ?? 0) < STALE_MS) return null;
+      delivery.since_ms = now;
+      return find(delivery.job);
     },
   };
 }

@@ -1,7 +1,7 @@
 // Where the mail of a suspended path waits: in the queue, in lanes that sleep until the path is tried again. What comes to
 // such a path later (another lane's mail, a claim under way) follows the rest. What is written here is written in order, so
 // that a resumption is not undone by the suspension before it. The mail of a suspended organization goes back as well; its
-// lanes are passed over by the claims. Not here: when a path is suspended (worker.ts), and which organizations are (suspended.ts).
+// lanes are passed over by the claims. Not here: when a path is suspended (path.ts), and which organizations are (suspended.ts).
 import type { World } from "../../platform/world.ts";
 import { tooLate } from "../path/attempt.ts";
 import type { Finisher } from "../path/finish.ts";
