@@ -26,11 +26,11 @@ import * as queries from "./queries.ts";
 import { bodyLoader } from "./queue/bodies.ts";
 import { type Claimer, createClaimer } from "./queue/claims.ts";
 import { doubtCounter, recordInDoubt } from "./queue/dead-node.ts";
-import type { Journal } from "./queue/journal.ts";
 import { type FindLane, laneFinder } from "./queue/lanes.ts";
 import { holdLeases, type LeaseHooks, type Leases } from "./queue/leases.ts";
 import { createMemory, type Memory } from "./queue/memory.ts";
 import { type Forgotten, watchForgotten } from "./queue/orphans.ts";
+import { createOwnJournal, mayEnd, type OwnJournal } from "./queue/own-journal.ts";
 import { createParking, type Parking, type ParkingParts } from "./queue/parking.ts";
 import { giveBackAttempts, isUncounted } from "./queue/ration.ts";
 import { createRehomer, type Rehomer } from "./queue/rehome.ts";
@@ -41,7 +41,7 @@ import { relayFinder, relayPlanner } from "./route/relays.ts";
 import { createRoutes } from "./route/routes.ts";
 import { gatherTlsResults, type TlsResults } from "./route/tls-results.ts";
 import { withSimulator } from "./simulator/simulator.ts";
-import type { Job, Lane, Mark, Outcome } from "./types.ts";
+import type { Job, Lane, Mark } from "./types.ts";
 
 export { databaseId, findPause, pauseRestored, resumeSending } from "./guard/guard.ts";
 export { TOKEN_CONTEXT } from "./path/attempt.ts";
@@ -104,7 +104,7 @@ type Engine = {
   memory: Memory;
   results: TlsResults;
   leases: Leases;
-  journal: HeldJournal;
+  journal: OwnJournal;
   claimer: Claimer;
   forgotten: Forgotten;
   reach: Reach;
@@ -120,9 +120,6 @@ type Engine = {
   stopping: boolean;
 };
 
-/** Of the node id that the process has now. */
-type HeldJournal = { open: Journal | null };
-
 /** Starts the engine: takes leases, begins to claim. */
 export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
   let built: Engine | null = null;
@@ -135,7 +132,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   const { host } = outside;
   const open = withSimulator(outside.open);
   const held = { paths: new Map<string, Path>(), lanePaths: new Map<number, Path>(), memory: createMemory() };
-  const journal: HeldJournal = { open: null };
+  const journal = createOwnJournal(world, outside.journals);
   const sources = await createSources(world);
   const reach = await watchReach({ ...world, open }, host.machine, () => {
     if (built) divertAll(built);
@@ -151,8 +148,8 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
   });
   const [usage, results, otherSource] = [gatherUsage(world), gatherTlsResults(world), rememberRefused(sources)];
   const finisher = createFinisher(world, {
-    concluded: (job, outcome) => conclude(whole(), job, outcome),
-    done: (job) => held.memory.finish(job),
+    concluded: journal.conclude,
+    done: held.memory.finish,
     complain: deps.complain,
     committed: (rows) => committed(whole(), rows),
   });
@@ -197,14 +194,11 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
 function journalHooks(
   world: World,
   outside: Outside,
-  journal: HeldJournal,
+  journal: OwnJournal,
 ): Pick<LeaseHooks, "onRegistered" | "onDead" | "onReleased"> {
   const { host, journals } = outside;
   return {
-    onRegistered(node) {
-      journal.open?.close();
-      journal.open = journals.open(node);
-    },
+    onRegistered: journal.begin,
     onDead: (tx, dead) => recordInDoubt(tx, world, dead, outside),
     onReleased({ id, machine }) {
       if (machine === host.machine) journals.remove(id);
@@ -370,31 +364,9 @@ function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
 }
 
 function committed({ world, journal, memory, claimer }: Engine, rows: queries.FinishRow[]): void {
-  journal.open?.settle(rows);
+  journal.settle(rows);
   wakeHooks(world);
   if (memory.hasBacklog()) claimer.wake();
-}
-
-/** Right after the server's answer: what a kill would leave in doubt from here on is known. */
-function conclude({ world, journal }: Engine, job: Job, outcome: Outcome): void {
-  try {
-    journal.open?.conclude(job, outcome);
-  } catch (err) {
-    world.log.warn({ err }, "the journal cannot keep an answer; a kill would leave the message in doubt");
-  }
-}
-
-/** What another node owns by now is not ended, and what the journal cannot note is not either: it would be sent twice. */
-function mayEnd({ world, leases, journal, mark }: Engine, job: Job): boolean {
-  if (!leases.mayStart() || job.owner !== leases.node() || !journal.open) return false;
-  try {
-    journal.open.note(job);
-    mark?.sending();
-    return true;
-  } catch (err) {
-    world.log.error({ err }, "the journal of what is in flight cannot be written");
-    return false;
-  }
 }
 
 function lanesOf({ lanePaths }: Engine, path: Path): number[] {
@@ -444,7 +416,7 @@ async function stop(engine: Engine): Promise<void> {
   if (held.length > 0) await queries.returnDeliveries(world.db, held, new Date(0));
   await giveBackAttempts(engine.sources, held);
   await leases.stop();
-  engine.journal.open?.close();
+  engine.journal.close();
 }
 
 function isBusy({ paths, reserved }: Engine): boolean {
