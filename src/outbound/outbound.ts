@@ -31,11 +31,10 @@ import { holdLeases, type LeaseHooks, type Leases } from "./queue/leases.ts";
 import { createMemory, type Memory } from "./queue/memory.ts";
 import { type Forgotten, watchForgotten } from "./queue/orphans.ts";
 import { createOwnJournal, mayEnd, type OwnJournal } from "./queue/own-journal.ts";
-import { createParking, type Parking, type ParkingParts } from "./queue/parking.ts";
+import { createParking, type Parking } from "./queue/parking.ts";
 import { giveBackAttempts, isUncounted } from "./queue/ration.ts";
 import { createRehomer, type Rehomer } from "./queue/rehome.ts";
 import type { Suspended } from "./queue/suspended.ts";
-import { notifier } from "./queue/wake.ts";
 import { type Reach, watchReach } from "./route/reach.ts";
 import { relayFinder, relayPlanner } from "./route/relays.ts";
 import { createRoutes } from "./route/routes.ts";
@@ -93,15 +92,15 @@ const STOP_LOOK_MS = 20;
 const AGAIN_MS = 1_000;
 const WITHDRAWN_FOR_MS = 5_000;
 
-type Engine = {
+/** The mail that this process holds, and the paths that it goes by. */
+type AtHand = { paths: Map<string, Path>; lanePaths: Map<number, Path>; memory: Memory };
+
+type Engine = AtHand & {
   world: World;
-  paths: Map<string, Path>;
-  lanePaths: Map<number, Path>;
   sources: Sources;
   usage: Usage;
   otherSource: OtherSource;
   finisher: Finisher;
-  memory: Memory;
   results: TlsResults;
   leases: Leases;
   journal: OwnJournal;
@@ -114,106 +113,106 @@ type Engine = {
   parking: Parking;
   suspended: Suspended;
   held: Held;
-  mark: Mark | null;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
   stopping: boolean;
 };
 
-/** Starts the engine: takes leases, begins to claim. */
+/**
+ * Starts the engine: takes leases, begins to claim. Some parts name others that are made below them; those are used once there is
+ * mail, and the first comes when all of them are made.
+ */
 export async function startOutbound(world: World, deps: OutboundDeps): Promise<Outbound> {
-  let built: Engine | null = null;
-  // The parts reach each other through the whole, which stands before any of them has mail.
-  const whole = (): Engine => {
-    if (!built) throw new Error("the engine of sending is still being built");
-    return built;
-  };
   const outside = deps.outside ?? realOutside(world);
-  const { host } = outside;
   const open = withSimulator(outside.open);
-  const held = { paths: new Map<string, Path>(), lanePaths: new Map<number, Path>(), memory: createMemory() };
+  const atHand: AtHand = { paths: new Map(), lanePaths: new Map(), memory: createMemory() };
+  const { memory } = atHand;
   const journal = createOwnJournal(world, outside.journals);
   const sources = await createSources(world);
-  const reach = await watchReach({ ...world, open }, host.machine, () => {
-    if (built) divertAll(built);
-  });
-  const leases = await holdLeases(world, {
-    ...journalHooks(world, outside, journal),
-    roles: deps.roles,
-    host,
-    isIdle: (slot) => held.memory.isIdle(slot),
-    lookAround: () => refreshSources(sources, () => built),
-    holders: (tx, node, nodes) => sources.holders(tx, node, nodes),
-    onLost: () => forgetAll(held),
-  });
-  const [usage, results, otherSource] = [gatherUsage(world), gatherTlsResults(world), rememberRefused(sources)];
-  const finisher = createFinisher(world, {
+  const finisher: Finisher = createFinisher(world, {
     concluded: journal.conclude,
-    done: held.memory.finish,
+    done: memory.finish,
     complain: deps.complain,
-    committed: (rows) => committed(whole(), rows),
+    committed: (rows) => committed(engine, rows),
   });
-  const parking = parkingFor(whole, world, { memory: held.memory, finisher });
-  const rehomer = rehomerFor(whole, world, deps.findLane ?? laneFinder(world));
-  const recheck = createRecheck(world, deps.leaving);
-  const { signingKeys } = deps;
-  const loadBody = bodyLoader(world);
-  const parts = pathParts(whole, { open, loadBody, signingKeys, results, recheck });
-  const intake = createIntake(world, {
-    routes: createRoutes(world),
-    relays: relayFinder(world),
-    planRelay: relayPlanner(world),
-    reach,
-    rehomer,
+  const parking: Parking = createParking(world, {
+    memory,
     finisher,
-    recheck,
-    admit: (delivery) => admit(whole(), delivery),
+    lanesOf: (path) => lanesOf(atHand, path),
+    drive: (path) => drive(contextOf(engine, path)),
+    returned: (jobs) => giveBackAttempts(sources, jobs),
+    woken: () => claimer.wake(),
   });
-  const { suspended, orders } = followOrders(world, () => built);
-  const claimer = createClaimer(world, {
-    leases,
-    memory: held.memory,
-    sources,
-    suspended,
-    held: orders,
-    mark: deps.mark,
-    take: (lane, job) => take(whole(), lane, job),
+  const reach = await watchReach({ ...world, open }, outside.host.machine, () => {
+    divertAll({ ...atHand, parking }, (lane, job) => intake.take(lane, job));
+  });
+  const leased: Leased = { ...atHand, journal, sources, parking };
+  const leases = await holdLeases(world, leaseHooks(world, { ...deps, outside }, leased));
+  const [usage, results, otherSource] = [gatherUsage(world), gatherTlsResults(world), rememberRefused(sources)];
+  const rehomer: Rehomer = createRehomer(world, {
+    findLane: deps.findLane ?? laneFinder(world),
+    done: memory.finish,
+    moved: () => claimer.wake(),
+  });
+  const recheck = createRecheck(world, deps.leaving);
+  const intake: Intake = createIntake(world, {
+    ...{ routes: createRoutes(world), relays: relayFinder(world), planRelay: relayPlanner(world) },
+    ...{ reach, rehomer, finisher, recheck },
+    admit: (delivery) => admit(engine, delivery),
+  });
+  const { suspended, orders: held } = followOrders(world, { ...atHand, parking });
+  const { mark } = deps;
+  const claimer: Claimer = createClaimer(world, {
+    ...{ leases, memory, sources, suspended, held, mark },
+    take: (lane, job) => take(engine, lane, job),
   });
   const forgotten = watchForgotten(world, {
-    node: () => leases.node(),
-    knows: (key) => held.memory.holds(key) || finisher.holds(key),
-    returned: () => claimer.wake(),
+    node: leases.node,
+    knows: (key) => memory.holds(key) || finisher.holds(key),
+    returned: claimer.wake,
   });
-  const gathered = { sources, usage, otherSource, finisher, results, leases, journal, reach };
-  const working = { parts, parking, suspended, held: orders, rehomer, intake, claimer, forgotten };
-  built = { world, ...held, ...gathered, ...working, mark: deps.mark ?? null, reserved: 0, stopping: false };
-  gauges(built);
-  return faceOf(built);
+  const parts: PathParts = {
+    ...{ open, loadBody: bodyLoader(world), signingKeys: deps.signingKeys, results, recheck },
+    mayStart: leases.mayStart,
+    mayEnd: (job) => mayEnd({ leases, journal, mark }, job),
+    shares: createShares((path) => drive(contextOf(engine, path))),
+    gate: {
+      isStopping: () => engine.stopping,
+      unrecorded: finisher.pending,
+      isSuspended: suspended.has,
+      isHeld: held.has,
+    },
+    carryOut: (path, effect) => carryOut(world, engine, path, effect),
+  };
+  const working = { sources, finisher, journal, leases, rehomer, intake, claimer, forgotten, parts, parking };
+  const gathered = { usage, results, otherSource, reach, suspended, held };
+  const engine: Engine = { world, ...atHand, ...working, ...gathered, reserved: 0, stopping: false };
+  gauges(engine);
+  return faceOf(engine);
 }
 
-function journalHooks(
+type Leased = AtHand & Pick<Engine, "journal" | "sources" | "parking">;
+
+function leaseHooks(
   world: World,
-  outside: Outside,
-  journal: OwnJournal,
-): Pick<LeaseHooks, "onRegistered" | "onDead" | "onReleased"> {
+  { roles, outside }: Pick<OutboundDeps, "roles"> & { outside: Outside },
+  engine: Leased,
+): LeaseHooks {
   const { host, journals } = outside;
+  const { memory, journal, sources } = engine;
   return {
+    roles,
+    host,
+    isIdle: memory.isIdle,
+    lookAround: () => refreshSources(sources, engine),
+    holders: sources.holders,
     onRegistered: journal.begin,
     onDead: (tx, dead) => recordInDoubt(tx, world, dead, outside),
     onReleased({ id, machine }) {
       if (machine === host.machine) journals.remove(id);
     },
+    onLost: () => forgetAll(engine),
   };
-}
-
-function parkingFor(whole: () => Engine, world: World, fixed: Pick<ParkingParts, "memory" | "finisher">): Parking {
-  return createParking(world, {
-    ...fixed,
-    lanesOf: (path) => lanesOf(whole(), path),
-    drive: (path) => drive(contextOf(whole(), path)),
-    returned: (jobs) => giveBackAttempts(whole().sources, jobs),
-    woken: () => whole().claimer.wake(),
-  });
 }
 
 function faceOf(engine: Engine): Outbound {
@@ -322,45 +321,15 @@ function sourceOf(engine: Engine, lane: Lane, job: Job): KnownSource | string {
   return departure.source;
 }
 
-function rehomerFor(whole: () => Engine, world: World, findLane: FindLane): Rehomer {
-  const tellOthers = notifier(world);
-  return createRehomer(world, {
-    findLane,
-    done: (job) => whole().memory.finish(job),
-    moved() {
-      whole().claimer.wake();
-      tellOthers();
-    },
-  });
-}
-
 /** Port 25 was found closed: what waits here for its direct way takes its relay, if it has one; parked lanes look again. */
-function divertAll(engine: Engine): void {
-  const direct = [...engine.paths.values()].filter(({ isRelay }) => !isRelay);
+function divertAll({ paths, parking }: Pick<Engine, "paths" | "parking">, take: Intake["take"]): void {
+  const direct = [...paths.values()].filter(({ isRelay }) => !isRelay);
   for (const path of direct) {
-    for (const { lane, job } of path.fairness.drain()) engine.intake.take(lane, job);
+    for (const { lane, job } of path.fairness.drain()) take(lane, job);
     if (path.suspensions === 0) continue;
     path.suspended.untilMs = 0;
-    engine.parking.resume(path);
+    parking.resume(path);
   }
-}
-
-type FixedParts = Pick<PathParts, "open" | "loadBody" | "signingKeys" | "results" | "recheck">;
-
-function pathParts(whole: () => Engine, fixed: FixedParts): PathParts {
-  return {
-    ...fixed,
-    mayStart: () => whole().leases.mayStart(),
-    mayEnd: (job) => mayEnd(whole(), job),
-    gate: {
-      isStopping: () => whole().stopping,
-      unrecorded: () => whole().finisher.pending(),
-      isSuspended: (orgId) => whole().suspended.has(orgId),
-      isHeld: (domain) => whole().held.has(domain),
-    },
-    shares: createShares((path) => drive(contextOf(whole(), path))),
-    carryOut: (path, effect) => carryOut(whole().world, whole(), path, effect),
-  };
 }
 
 function committed({ world, journal, memory, claimer }: Engine, rows: queries.FinishRow[]): void {
@@ -369,12 +338,12 @@ function committed({ world, journal, memory, claimer }: Engine, rows: queries.Fi
   if (memory.hasBacklog()) claimer.wake();
 }
 
-function lanesOf({ lanePaths }: Engine, path: Path): number[] {
+function lanesOf({ lanePaths }: AtHand, path: Path): number[] {
   return [...lanePaths].filter(([, other]) => other === path).map(([id]) => id);
 }
 
 /** Declared dead: others own the deliveries now. What is on the wire ends by itself; its results touch no row. */
-function forgetAll({ paths, memory }: Pick<Engine, "paths" | "memory">): void {
+function forgetAll({ paths, memory }: AtHand): void {
   for (const path of paths.values()) {
     for (const { job } of path.fairness.drain()) memory.finish(job);
   }

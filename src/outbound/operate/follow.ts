@@ -13,20 +13,16 @@ export type Followed = {
   parking: Pick<Parking, "putBack" | "resume">;
 };
 
-/** `built` answers null while the engine is built: it holds nothing yet. */
+/** Looks beside the claims, and does with what the engine holds as it is ordered. */
 export function followOrders(
   world: Pick<World, "db" | "clock" | "log">,
-  built: () => Followed | null,
+  engine: Followed,
 ): { suspended: Suspended; orders: Held } {
-  const withEngine = (work: (engine: Followed) => void): void => {
-    const engine = built();
-    if (engine) work(engine);
-  };
   return {
-    suspended: createSuspended(world, (orgIds) => withEngine((engine) => holdOrganizations(engine, orgIds))),
+    suspended: createSuspended(world, (orgIds) => holdOrganizations(engine, orgIds)),
     orders: createHeld(world, {
-      onHeld: (domains) => withEngine((engine) => holdDestinations(engine, domains)),
-      onRetry: (lanes) => withEngine((engine) => tryNow(engine, lanes)),
+      onHeld: (domains) => holdDestinations(engine, domains),
+      onRetry: (lanes) => tryNow(engine, lanes),
     }),
   };
 }
@@ -46,14 +42,12 @@ function holdDestinations({ paths, parking }: Followed, domains: ReadonlySet<str
 /** Mail that was to leave from an address that is out of use now looks for another of its pool. */
 export async function refreshSources(
   sources: Pick<Sources, "refresh" | "get">,
-  built: () => Pick<Followed, "paths" | "parking"> | null,
+  { paths, parking }: Pick<Followed, "paths" | "parking">,
 ): Promise<void> {
   await sources.refresh();
-  const engine = built();
-  if (engine === null) return;
-  for (const { source, fairness } of engine.paths.values()) {
+  for (const { source, fairness } of paths.values()) {
     if ((sources.get(source.id)?.held_at ?? null) === null) continue;
-    for (const { job } of fairness.drain()) engine.parking.putBack(job);
+    for (const { job } of fairness.drain()) parking.putBack(job);
   }
 }
 

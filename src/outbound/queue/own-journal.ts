@@ -46,7 +46,7 @@ export function createOwnJournal(world: Pick<World, "log">, journals: Pick<Journ
   };
 }
 
-type Fenced = { leases: Pick<Leases, "mayStart" | "node">; journal: Pick<OwnJournal, "note">; mark: Mark | null };
+type Fenced = { leases: Pick<Leases, "mayStart" | "node">; journal: Pick<OwnJournal, "note">; mark: Mark | undefined };
 
 /** What another node owns by now is not ended, and what the journal cannot note is not either: it would be sent twice. */
 export function mayEnd({ leases, journal, mark }: Fenced, job: Job): boolean {

@@ -6,6 +6,7 @@ import * as queries from "../queries.ts";
 import { DEFAULT_SOURCE_ID, type Job, type Lane } from "../types.ts";
 import { isLaneGone } from "./lane-queries.ts";
 import type { FindLane } from "./lanes.ts";
+import { notifier } from "./wake.ts";
 
 export type Move = { lane: Lane; job: Job };
 
@@ -22,6 +23,7 @@ const RETRY_MS = 500;
 type Hooks = {
   /** The job left this process's memory. */
   done(job: Job): void;
+  /** There is due mail in other lanes; the other processes are notified of it. */
   moved(): void;
   findLane: FindLane;
 };
@@ -29,6 +31,7 @@ type Hooks = {
 /** Moves each pushed job to the lane of its sender domain's relay. Until that is committed it stays this node's. */
 export function createRehomer(world: Pick<World, "db" | "clock" | "log">, hooks: Hooks): Rehomer {
   const { findLane } = hooks;
+  const tellOthers = notifier(world);
   let waiting: Move[] = [];
   let running: Promise<void> | null = null;
 
@@ -40,6 +43,7 @@ export function createRehomer(world: Pick<World, "db" | "clock" | "log">, hooks:
       await moveUntilDone(batch);
       for (const { job } of batch) hooks.done(job);
       hooks.moved();
+      tellOthers();
     }
     running = null;
   }
