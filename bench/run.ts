@@ -30,12 +30,19 @@ const { values, positionals } = parseArgs({
     resume: { type: "boolean", default: false },
     against: { type: "string" },
     turns: { type: "string", default: "2" },
+    keep: { type: "string" },
+    only: { type: "string" },
   },
 });
 
 type Bench = { run(rows?: number): Promise<BenchResult>; takesRows?: boolean };
 
 const given = (rows: number | undefined) => (rows === undefined ? undefined : { rows });
+
+const keptAndOnly = () => ({
+  ...(values.keep === undefined ? {} : { keep: values.keep }),
+  ...(values.only === undefined ? {} : { only: values.only }),
+});
 
 const BENCHES = new Map<string, Bench>([
   ["accept", { run: benchAccept }],
@@ -52,7 +59,7 @@ const BENCHES = new Map<string, Bench>([
   ["schedule", { run: (rows) => benchSchedule(given(rows)), takesRows: true }],
   ["stats", { run: (rows) => benchStats(rows === undefined ? undefined : { events: rows }), takesRows: true }],
   ["suppressions", { run: (rows) => benchSuppressions(given(rows)), takesRows: true }],
-  ["lists", { run: (rows) => benchLists(given(rows)), takesRows: true }],
+  ["lists", { run: (rows) => benchLists({ ...given(rows), ...keptAndOnly() }), takesRows: true }],
   ["import", { run: (rows) => benchImport(given(rows)), takesRows: true }],
   ["growth", { run: (rows) => benchGrowth(given(rows)), takesRows: true }],
 ]);

@@ -64,10 +64,11 @@ const FILLINGS: Filling[] = [
     rows: "others",
     text: `with made as (
         insert into template (org_id, id, slug, name, description, active, version, created_at, updated_at)
-        select $1, ${ID}, 'order-' || n, 'Order ' || n, 'Sent when an order is paid', n % 50 > 0, 1, ${AT}, ${AT} from ${ROWS}
-        returning id)
+        select $1, case when n = $2 then $7::uuid else ${ID} end, 'order-' || n, 'Order ' || n, 'Sent when an order is paid', n % 50 > 0,
+               case when n = $2 then 1000 else 1 end, ${AT}, ${AT} from ${ROWS}
+        returning id, version)
       insert into template_version (org_id, template_id, version, subject, text_body, variables, created_at)
-      select $1, id, 1, 'Your order {{number}}', 'Thank you', '[]', now() from made`,
+      select $1, id, v, 'Your order {{number}}', 'Thank you', '[]', now() from made, lateral generate_series(1, version) v`,
   },
   {
     rows: "others",

@@ -139,7 +139,7 @@ export function makeFolder(): { dir: string; remove(): void } {
 }
 
 /** Null when no database runs in the folder: a server that has ended in good order takes the file with it. */
-function postmasterOf(dir: string): number | null {
+export function postmasterOf(dir: string): number | null {
   const file = join(dir, "postgres/cluster/postmaster.pid");
   const pid = existsSync(file) ? Number.parseInt(readFileSync(file, "utf8"), 10) : 0;
   return pid > 0 && existsSync(`/proc/${pid}`) ? pid : null;
