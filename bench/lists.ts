@@ -9,9 +9,11 @@ import { insertKey, insertOrganization } from "../src/accounts/queries.ts";
 import { createHttpServer, type HttpServer } from "../src/api/server.ts";
 import { createEngine, mountFeatures } from "../src/app.ts";
 import { readConfig } from "../src/config.ts";
+import { packReceived } from "../src/inbound/search/pack.ts";
 import { indexPastDays } from "../src/platform/database/day-indexes.ts";
 import { createLog } from "../src/platform/process/log.ts";
 import type { World } from "../src/platform/world.ts";
+import { packPastDays } from "../src/sending/search/pack.ts";
 import { openWorld } from "../src/world.ts";
 import { startDnsServer } from "../test/support/dns-server.ts";
 import { DAYS, fillOrganization, oneOf, type Sizes, sizesFor } from "./lists/fill.ts";
@@ -120,6 +122,8 @@ async function fillAll(stage: Stage, rows: number) {
 /** What the role `clock` does within hours. */
 async function workOnPastDays({ world, database_url }: Stage): Promise<void> {
   await indexPastDays(world);
+  await packPastDays(world);
+  await packReceived(world);
   await fillIn(database_url, (db) => db.execute("vacuum analyze"));
 }
 

@@ -761,6 +761,25 @@ alter table inbound_email enable row level security;
 alter table inbound_email force row level security;
 create policy tenant on inbound_email as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
+create table inbound_email_texts (
+  org_id uuid not null,
+  id uuid not null,
+  oldest_id uuid not null,
+  day date not null,
+  rows_in_it integer not null,
+  ids uuid[] not null,
+  senders text not null,
+  recipients text not null,
+  subjects text not null,
+  envelopes text not null,
+  words text not null,
+  facets text not null,
+  constraint inbound_email_texts_pkey PRIMARY KEY (org_id, id)
+) partition by range (id);
+alter table inbound_email_texts enable row level security;
+alter table inbound_email_texts force row level security;
+create policy tenant on inbound_email_texts as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
 create table inbound_queue (
   org_id uuid not null,
   id uuid not null,
@@ -1284,6 +1303,32 @@ CREATE INDEX message_body_by_blob ON ONLY public.message_body USING btree (blob_
 alter table message_body enable row level security;
 alter table message_body force row level security;
 create policy tenant on message_body as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table message_texts (
+  org_id uuid not null,
+  id uuid not null,
+  oldest_id uuid not null,
+  day date not null,
+  rows_in_it integer not null,
+  ids uuid[] not null,
+  senders text not null,
+  subjects text not null,
+  recipients text not null,
+  tags text not null,
+  facets text not null,
+  constraint message_texts_pkey PRIMARY KEY (org_id, id)
+) partition by range (id);
+alter table message_texts enable row level security;
+alter table message_texts force row level security;
+create policy tenant on message_texts as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table message_texts_day (
+  day date not null,
+  constraint message_texts_day_pkey PRIMARY KEY (day)
+);
+alter table message_texts_day enable row level security;
+alter table message_texts_day force row level security;
+create policy system on message_texts_day as permissive for all using (( SELECT postern_system() AS postern_system));
 
 create table node (
   id bigint generated always as identity not null,

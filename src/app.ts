@@ -29,6 +29,7 @@ import { createInbound, type Inbound } from "./inbound/inbound.ts";
 import { quarantineOf } from "./inbound/read/emails.ts";
 import { type Mx, startMx } from "./inbound/receive/mx.ts";
 import { mountInbound } from "./inbound/routes.ts";
+import { startPackingReceived } from "./inbound/search/pack.ts";
 import { addDestination } from "./masked/addresses/destinations.ts";
 import { startMaskedWork } from "./masked/background.ts";
 import { mountForwarders } from "./masked/forwarders/forwarders.ts";
@@ -76,6 +77,7 @@ import { startSendingWork } from "./sending/background.ts";
 import { mountUnsubscribe } from "./sending/late/unsubscribe-routes.ts";
 import { monthReader } from "./sending/prepare/allowances.ts";
 import { mountSending } from "./sending/routes.ts";
+import { startPacking } from "./sending/search/pack.ts";
 import { complainSimulated, windowsOfLeaving } from "./sending/sending.ts";
 import { startStatsWork } from "./stats/background.ts";
 import { mountStats } from "./stats/routes.ts";
@@ -246,12 +248,14 @@ function startClockWork(world: World, engine: Engine): Part[] {
     youngTables: startAnalyzing(world),
     times: startHealing(world),
     sending: startSendingWork(world),
+    searches: startPacking(world),
     domains: startDomainChecks(world, domainPorts(world)),
     suppressions: startSuppressionWork(world),
     dmarc: startDmarcWork(world),
     outbound: startOutboundWork(world),
     tlsReports: startTlsReports(world, reportPorts(world, engine)),
     inbound: startInboundWork(world),
+    receivedSearches: startPackingReceived(world),
     masked: startMaskedWork(world, settlingPorts(world, engine)),
     warming: startWarmingWork(world, warmingPorts(world)),
     stats: startStatsWork(world),

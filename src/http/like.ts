@@ -11,15 +11,20 @@ export function contains(text: string): string {
   return `%${literally(text)}%`;
 }
 
-/**
- * Patterns for what holds `text` in one of the ways in which it may stand there: `ilike` knows the two cases of ASCII alone
- * where the database's locale is C, and domains of addresses are A-labels.
- */
+/** Patterns for what holds `text` in one of its spellings. */
 export function spelled(text: string): string[] {
-  if (/^[\0-\x7f]*$/.test(text)) return [contains(text)];
+  return spellings(text).map(contains);
+}
+
+/**
+ * The ways in which `text` may stand in a column that is compared without regard to case: PostgreSQL knows the two cases of ASCII
+ * alone where the database's locale is C, and domains of addresses are A-labels.
+ */
+export function spellings(text: string): string[] {
+  if (/^[\0-\x7f]*$/.test(text)) return [text];
   const lower = text.toLowerCase();
   const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
   const words = lower.replace(/\p{L}+/gu, capital);
   const all = [text, withAsciiDomain(text), lower, text.toUpperCase(), capital(lower), words];
-  return [...new Set(all)].map(contains);
+  return [...new Set(all)];
 }

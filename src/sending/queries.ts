@@ -1,10 +1,7 @@
 // All SQL on message, message_body, recipient, idempotency and allowance that sending needs, but for the accepting
 // statement (accept-queries.ts) and ready-made messages (raw-queries.ts).
 
-import { spelled } from "../http/like.ts";
 import type { Query, Tx } from "../platform/database/db.ts";
-import type { Page } from "../platform/database/page.ts";
-import { countUpToMax } from "../platform/database/totals.ts";
 
 export function readAllowances(db: Query, keys: { org_id: string; scope_id: string; kind: string; starts_at: Date }[]) {
   return db.query<{ org_id: string; scope_id: string; kind: string; starts_at: Date; used: number }>(
@@ -74,66 +71,9 @@ export type EmailRow = {
   completed_at: Date | null;
 };
 
-const EMAIL = `m.id, m.message_id, m.status, m.environment, m.from_header as "from", m.reply_to, m.subject, m.tags,
+/** Of `message m`, as an e-mail is read. */
+export const EMAIL = `m.id, m.message_id, m.status, m.environment, m.from_header as "from", m.reply_to, m.subject, m.tags,
   m.metadata, m.template_id, m.domain_id, m.size, m.created_at, m.scheduled_at, m.completed_at`;
-
-export type EmailFilter = {
-  status?: string;
-  from?: string;
-  to?: string;
-  subject?: string;
-  tag?: string;
-  domain_id?: string;
-  environment?: string;
-  message_id?: string;
-  from_date?: Date;
-  to_date?: Date;
-  id_from?: string;
-  id_to?: string;
-};
-
-/** `filter` in SQL; ids bound the day partitions, as they hold the time. */
-function where(filter: EmailFilter, values: unknown[]): string {
-  // What goes through masked addresses is shown in their activity, and reports on TLS are no organization's mail.
-  const parts = ["m.org_id = $1", "m.origin not in ('masked', 'tls_report')"];
-  const add = (sql: string, value: unknown): void => {
-    values.push(value);
-    parts.push(sql.replaceAll("?", `$${values.length}`));
-  };
-  if (filter.status) add("m.status = ?", filter.status);
-  if (filter.environment) add("m.environment = ?", filter.environment);
-  if (filter.domain_id) add("m.domain_id = ?", filter.domain_id);
-  if (filter.message_id) add("m.message_id = ?", filter.message_id);
-  if (filter.from) add("(m.from_header ilike any(?) or m.from_address ilike any(?))", spelled(filter.from));
-  if (filter.subject) add("m.subject ilike any(?)", spelled(filter.subject));
-  if (filter.tag) add("m.tags @> to_jsonb(?::text)", filter.tag);
-  if (filter.id_from) add("m.id >= ?", filter.id_from);
-  if (filter.id_to) add("m.id < ?", filter.id_to);
-  if (filter.to) {
-    add(
-      `exists (select 1 from recipient r where r.org_id = m.org_id and r.message_id = m.id and r.email ilike any(?))`,
-      spelled(filter.to),
-    );
-  }
-  return parts.join(" and ");
-}
-
-export function listEmails(tx: Tx, orgId: string, filter: EmailFilter, page: Page) {
-  const values: unknown[] = [orgId];
-  const condition = where(filter, values);
-  values.push(page.limit, page.offset, page.below);
-  const [limit, offset, below] = [values.length - 2, values.length - 1, values.length];
-  return tx.query<EmailRow>(
-    `select ${EMAIL} from message m where ${condition} and m.id < $${below}
-      order by m.id desc limit $${limit} offset $${offset}`,
-    values,
-  );
-}
-
-export function countEmails(tx: Tx, orgId: string, filter: EmailFilter) {
-  const values: unknown[] = [orgId];
-  return countUpToMax(tx, `message m where ${where(filter, values)}`, values);
-}
 
 export function findEmail(tx: Query, orgId: string, id: string) {
   return tx.query<EmailRow>(`select ${EMAIL} from message m where m.org_id = $1 and m.id = $2`, [orgId, id]);

@@ -6,6 +6,7 @@ import { withPartitions } from "../../platform/database/partitions.ts";
 import type { World } from "../../platform/world.ts";
 import { forgetEvents } from "../../webhooks/webhooks.ts";
 import * as list from "../read/list-queries.ts";
+import { unpack } from "../search/pack.ts";
 import * as blobQueries from "./blob-queries.ts";
 import { collectBlobs, releaseBlobs } from "./blob-references.ts";
 
@@ -42,6 +43,7 @@ export async function forgetReceived(world: ForgetWorld, mails: readonly Key[]):
 
 /** The keys of blobs that were let go, for `collectBlobs` after the commit. */
 async function deleteLocked(tx: Tx, world: Pick<World, "clock">, mails: readonly Key[]): Promise<string[]> {
+  await unpack(tx, world, mails);
   const deleted = await list.deleteProcessed(tx, mails);
   await forgetEvents(
     tx,

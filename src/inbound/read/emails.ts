@@ -7,7 +7,6 @@ import { findDomain } from "../../domains/domains.ts";
 import { endOf, readDayOrTime } from "../../http/date-range.ts";
 import type { Account } from "../../http/http.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
-import { totalOf } from "../../platform/database/totals.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { notFound, Refusal } from "../../platform/refusal.ts";
 import { openWhole } from "../../platform/storage/blobs.ts";
@@ -22,6 +21,8 @@ import { CLAIM_LEASE_MS } from "../process/processor.ts";
 import { findBytes } from "../process/raw.ts";
 import { storedCopy } from "../process/stored-copy.ts";
 import * as queries from "../queries.ts";
+import { unpack } from "../search/pack.ts";
+import { searchReceived } from "../search/search.ts";
 import {
   CUSTOMER_KINDS,
   type Findings,
@@ -74,8 +75,7 @@ export async function listEmails(world: Reader, orgId: string, query: EmailQuery
     ...(to_date === undefined ? {} : until(endOf(readDayOrTime("to_date", to_date)))),
   };
   return world.db.asOrg(orgId, async (tx) => {
-    const emails = await list.listEmails(tx, orgId, filter, { sort, direction, limit, offset, below });
-    const total = await totalOf(emails.length, query, () => list.countEmails(tx, orgId, filter));
+    const { rows: emails, total } = await searchReceived(tx, orgId, filter, { sort, direction, limit, offset, below });
     return { emails, ...total, limit, offset };
   });
 }
@@ -245,6 +245,7 @@ async function processAgain(
     const why = problem(locked.status, before.route.kind);
     if (why) throw new Refusal("invalid_state", `the mail cannot be processed again: ${why}`);
     const route = await currentRoute(tx, before.route);
+    await unpack(tx, world, [{ org_id, id }]);
     await list.reopenEmail(tx, org_id, id, { route, released_at: locked.status === "quarantined" ? at : null });
     await queries.requeue(tx, { org_id, id, raw_id: before.raw_id, next_attempt_at: at, claim_id }, CLAIM_LEASE_MS);
     const released_at = locked.status === "quarantined" ? at : before.released_at;

@@ -8,7 +8,7 @@ import { CUSTOMER_KINDS, type Findings, type Route, type Status } from "../types
 
 const KINDS = CUSTOMER_KINDS.map((kind) => `'${kind}'`).join(", ");
 /** An organization's own mail, and what waits for its word (or just got it) of the mail to its masked addresses. */
-const SHOWN = `(kind in (${KINDS}) or status = 'quarantined' or released_at is not null)`;
+export const SHOWN = `(kind in (${KINDS}) or status = 'quarantined' or released_at is not null)`;
 
 export type EmailFilter = {
   q?: string | undefined;
@@ -60,13 +60,13 @@ export type EmailListRow = {
   processed_at: Date | null;
 };
 
-const LISTED = `e.id, e.message_id, e.from_address, e.recipient as to_address, e.subject, e.status, e.environment,
+export const LISTED = `e.id, e.message_id, e.from_address, e.recipient as to_address, e.subject, e.status, e.environment,
   e.domain_id, e.alias_id, e.thread_id, e.has_attachments, e.spam_score, e.size, e.received_at, e.processed_at`;
 
 const NAMES = LISTED.replace("e.recipient as ", "").replaceAll("e.", "");
 
 /** `filter` in SQL. */
-function where(filter: EmailFilter, values: unknown[]): string {
+export function where(filter: EmailFilter, values: unknown[]): string {
   const parts = ["e.org_id = $1", SHOWN];
   const add = (sql: string, value: unknown): void => {
     if (value === undefined) return;

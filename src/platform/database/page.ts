@@ -5,3 +5,6 @@ export type Page = { limit: number; offset: number; below: string };
 
 /** Above every id. */
 export const LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff";
+
+/** Below every id. */
+export const FIRST_ID = "00000000-0000-0000-0000-000000000000";

@@ -52,7 +52,8 @@ export async function dropExpiredPartitions(
     `select c.relname as leaf, d.retention_class
        from day_partitioned d
        join pg_inherits i on i.inhparent = d.table_name::regclass
-       join pg_class c on c.oid = i.inhrelid`,
+       join pg_class c on c.oid = i.inhrelid
+      order by d.table_name desc, c.relname`, // packed texts (<table>_texts) before what they are of
   );
   const dropped: string[] = [];
   for (const { leaf, retention_class } of rows) {

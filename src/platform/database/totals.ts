@@ -4,7 +4,7 @@ import type { Query } from "./db.ts";
 import { LAST_ID, type Page } from "./page.ts";
 
 /** Up to so many rows the total of a list is exact. */
-const EXACT_TOTAL_MAX = 100_000;
+export const EXACT_TOTAL_MAX = 100_000;
 
 export type Total = { total: number; total_is_at_least?: true };
 
@@ -17,7 +17,11 @@ export async function countUpToMax(db: Query, from: string, values: readonly unk
     `select count(*) as counted from (select 1 from ${from} limit ${EXACT_TOTAL_MAX + 1}) as rows`,
     values,
   );
-  const counted = row?.counted ?? 0;
+  return upToMax(row?.counted ?? 0);
+}
+
+/** The total of so many rows, counted to at least one above the maximum. */
+export function upToMax(counted: number): Total {
   return counted > EXACT_TOTAL_MAX ? { total: EXACT_TOTAL_MAX, total_is_at_least: true } : { total: counted };
 }
 

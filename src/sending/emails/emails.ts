@@ -2,12 +2,13 @@
 import { type EventView, timeline } from "../../events/events.ts";
 import { endOf, readDayOrTime } from "../../http/date-range.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
-import { totalOf } from "../../platform/database/totals.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { notFound } from "../../platform/refusal.ts";
 import { readHeld } from "../../platform/storage/blobs.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
+import type { EmailFilter } from "../search/list-queries.ts";
+import { searchEmails } from "../search/search.ts";
 
 export type EmailQuery = {
   limit: number;
@@ -30,13 +31,12 @@ export async function listEmails(world: Pick<World, "db">, orgId: string, query:
   const { limit, offset, below } = query;
   const filter = toFilter(query);
   return world.db.asOrg(orgId, async (tx) => {
-    const rows = await queries.listEmails(tx, orgId, filter, { limit, offset, below });
-    const total = await totalOf(rows.length, query, () => queries.countEmails(tx, orgId, filter));
+    const { rows, total } = await searchEmails(tx, orgId, filter, { limit, offset, below });
     return { emails: await withRecipients(tx, orgId, rows), ...total, limit, offset };
   });
 }
 
-function toFilter(query: EmailQuery): queries.EmailFilter {
+function toFilter(query: EmailQuery): EmailFilter {
   const { limit: _limit, offset: _offset, below: _below, from_date, to_date, message_id, ...rest } = query;
   return {
     ...rest,

@@ -1,0 +1,75 @@
+// SQL that packs texts of sent mail (message_texts), and what of them are packed.
+import type { Query, Tx } from "../../platform/database/db.ts";
+import { facets, lines, PART_END, plain, ROWS_IN_ONE } from "../../platform/packed/packed-lines.ts";
+import { SHOWN } from "./list-queries.ts";
+
+/** One UTC day, and its ids. */
+export type Day = { day: string; from_id: string; to_id: string };
+
+/** Days before `before` whose mail was not packed yet, the newest first; those without mail are none. */
+export async function findDays(db: Query, before: string): Promise<string[]> {
+  const rows = await db.query<{ day: string }>(
+    `select to_date(right(c.relname, 8), 'YYYYMMDD') as day
+       from pg_inherits i join pg_class c on c.oid = i.inhrelid
+      where i.inhparent = 'message'::regclass and to_date(right(c.relname, 8), 'YYYYMMDD') < $1::date
+        and to_regclass('message_texts_' || right(c.relname, 8)) is not null
+        and not exists (select from message_texts_day d where d.day = to_date(right(c.relname, 8), 'YYYYMMDD'))
+      order by 1 desc`,
+    [before],
+  );
+  return rows.map(({ day }) => day);
+}
+
+/** Organizations with so many e-mails of that day, how many, that are not packed. Index: message_pkey of the day. */
+export function findUnpacked(db: Query, { from_id, to_id }: Day, { min, max }: { min: number; max: number }) {
+  return db.query<{ org_id: string; mails: number }>(
+    `select m.org_id, count(*) as mails from message m
+      where m.id >= $1 and m.id < $2
+        and not exists (select from message_texts t where t.org_id = m.org_id and t.id >= $1 and t.id < $2)
+      group by m.org_id having count(*) between $3 and $4`,
+    [from_id, to_id, min, max],
+  );
+}
+
+/** That all of a day is packed that is to be; those older than any day of mail are forgotten. */
+export async function noteDay(db: Query, day: string): Promise<void> {
+  await db.execute("insert into message_texts_day (day) values ($1) on conflict do nothing", [day]);
+  await db.execute(
+    `delete from message_texts_day where day < (
+       select min(to_date(right(c.relname, 8), 'YYYYMMDD')) from pg_inherits i join pg_class c on c.oid = i.inhrelid
+        where i.inhparent = 'message'::regclass)`,
+  );
+}
+
+const SENDER = `case when strpos(lower(m.from_header), lower(m.from_address)) > 0 then ${plain("m.from_header")}
+  else ${plain("m.from_header")} || '${PART_END}' || ${plain("m.from_address")} end`;
+const RECIPIENTS = `(select string_agg(${plain("r.email")}, '${PART_END}') from recipient r
+  where r.org_id = m.org_id and r.message_id = m.id)`;
+const TAGS = `(select string_agg('${PART_END}' || ${plain("t.tag")}, '') || '${PART_END}' from jsonb_array_elements_text(m.tags) as t (tag))`;
+
+/** What of an e-mail never changes, and is compared whole. */
+export const FACETS = {
+  environment: { sql: "m.environment", sign: "e" },
+  domain_id: { sql: "m.domain_id", sign: "d", is_id: true },
+} as const;
+
+/** The mail of an organization with these ids. */
+export function packRange(tx: Tx, orgId: string, { day, from_id, to_id }: Day) {
+  return tx.execute(
+    `with listed as (
+       select m.id, (row_number() over (order by m.id desc) - 1) / ${ROWS_IN_ONE} as place, lower(${SENDER}) as sender,
+              lower(${plain("m.subject")}) as subject, lower(coalesce(${RECIPIENTS}, '')) as recipients, coalesce(${TAGS}, '') as tags,
+              ${facets(FACETS)} as facets
+         from message m where m.org_id = $1 and m.id >= $2 and m.id < $3 and ${SHOWN}),
+     packed as (
+       select $1::uuid as org_id, array_agg(id order by id desc) as ids, ${lines("sender")} as senders, ${lines("subject")} as subjects,
+              ${lines("recipients")} as recipients, ${lines("tags")} as tags, ${lines("facets")} as facets
+         from listed group by place),
+     made as (
+       select org_id, ids[1] as id, ids[cardinality(ids)] as oldest_id, $4::date as day, cardinality(ids) as rows_in_it, ids, senders,
+              subjects, recipients, tags, facets from packed)
+     insert into message_texts (org_id, id, oldest_id, day, rows_in_it, ids, senders, subjects, recipients, tags, facets)
+     select * from made on conflict (org_id, id) do nothing`,
+    [orgId, from_id, to_id, day],
+  );
+}
