@@ -30,14 +30,23 @@ test("days that are over get their indexes, today and the days to come do not, a
   for (const past of [-1, -20]) {
     const leaf = `message_${dayName(now + past * DAY_MS)}`;
     const names = await indexesOf(leaf);
-    for (const suffix of ["by_status", "by_domain", "by_environment"])
-      assert.ok(names.includes(`${leaf}_${suffix}`), leaf);
+    assert.ok(names.includes(`${leaf}_by_status_shown`), leaf);
   }
   const received = `inbound_email_${dayName(now - DAY_MS)}`;
   assert.ok((await indexesOf(received)).includes(`${received}_by_status`));
   const today = await indexesOf(`message_${dayName(now)}`);
-  assert.ok(!today.some((name) => name.endsWith("_by_status")), today.join(", "));
+  assert.ok(!today.some((name) => name.includes("_by_status")), today.join(", "));
   await indexPastDays(api.world);
+});
+
+test("the index of an older version goes once its successor is there", async () => {
+  const leaf = `message_${dayName(api.world.clock.now() - DAY_MS)}`;
+  await api.world.db.execute(`drop index if exists "${leaf}_by_status_shown"`);
+  for (const old of ["status", "domain_id"])
+    await api.world.db.execute(`create index "${leaf}_by_${old.replace("_id", "")}" on "${leaf}" (org_id, ${old}, id)`);
+  await indexPastDays(api.world);
+  const names = (await indexesOf(leaf)).filter((name) => /_by_(?:status|domain)/.test(name));
+  assert.deepEqual(names, [`${leaf}_by_status_shown`]);
 });
 
 test("a day that was never analysed is measured by its size", async () => {
@@ -53,15 +62,15 @@ test("a day that was never analysed is measured by its size", async () => {
       values,
     );
   await indexPastDays({ ...api.world, db: { ...db, query: big } });
-  assert.ok(!(await indexesOf(leaf)).includes(`${leaf}_by_status`), "it may be far too large");
+  assert.ok(!(await indexesOf(leaf)).includes(`${leaf}_by_status_shown`), "it may be far too large");
   await indexPastDays(api.world);
-  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status`));
+  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status_shown`));
 });
 
 test("an index that a process left half built is built again", async () => {
   const leaf = `message_${dayName(api.world.clock.now() - DAY_MS)}`;
   await indexPastDays(api.world);
-  await api.world.db.execute(`drop index "${leaf}_by_status"`);
+  await api.world.db.execute(`drop index "${leaf}_by_status_shown"`);
   const row = `insert into message (org_id, id, environment, domain_id, message_id, from_address, from_header, subject, status, size,
       recipient_count, created_at)
     select $1, uuid_floor(now() - interval '1 day'), 'live', $1, 'm', 'a@b.example', 'a@b.example', 's', 'delivered', 1, 1, now()`;
@@ -70,12 +79,12 @@ test("an index that a process left half built is built again", async () => {
   const other = await api.organization();
   await api.world.db.execute(row, [other.org_id]);
   await assert.rejects(
-    api.world.db.execute(`create unique index concurrently "${leaf}_by_status" on "${leaf}" (status)`),
+    api.world.db.execute(`create unique index concurrently "${leaf}_by_status_shown" on "${leaf}" (status)`),
     /could not create unique index/,
   );
-  assert.ok(!(await indexesOf(leaf)).includes(`${leaf}_by_status`));
+  assert.ok(!(await indexesOf(leaf)).includes(`${leaf}_by_status_shown`));
   await indexPastDays(api.world);
-  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status`));
+  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status_shown`));
   await api.world.db.execute("delete from message where org_id = any($1)", [[api.org_id, other.org_id]]);
 });
 
@@ -83,19 +92,20 @@ test("an index that another process is building is left to it", async () => {
   const { db } = api.world;
   const leaf = `message_${dayName(api.world.clock.now() - DAY_MS)}`;
   await indexPastDays(api.world);
-  await db.execute(`drop index "${leaf}_by_status"`);
+  await db.execute(`drop index "${leaf}_by_status_shown"`);
   const oid = async () =>
-    (await db.query<{ oid: string | null }>("select to_regclass($1)::oid::text as oid", [`${leaf}_by_status`]))[0]?.oid;
+    (await db.query<{ oid: string | null }>("select to_regclass($1)::oid::text as oid", [`${leaf}_by_status_shown`]))[0]
+      ?.oid;
   let other: Promise<unknown> = Promise.resolve();
   // Who writes to the day holds up the building of its indexes.
   const begun = await db.transaction(async (tx) => {
     await tx.execute(`lock table "${leaf}" in row exclusive mode`);
-    other = db.execute(`create index concurrently "${leaf}_by_status" on "${leaf}" (org_id, status, id)`);
+    other = db.execute(`create index concurrently "${leaf}_by_status_shown" on "${leaf}" (org_id, status, id)`);
     await until("it is begun", async () => (await oid()) !== null);
     await indexPastDays(api.world);
     return oid();
   });
   await other;
   assert.equal(await oid(), begun);
-  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status`));
+  assert.ok((await indexesOf(leaf)).includes(`${leaf}_by_status_shown`));
 });

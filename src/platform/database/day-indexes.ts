@@ -1,18 +1,23 @@
 // Indexes that only days which are over have: lists of mail are filtered by them, and mail on its way never pays for them. An
 // index on a state would cost each change of it a new entry in every index of the row. Made beside those who read and write
 // (CONCURRENTLY), a leaf at a time. Row-level security lets nothing but plain columns that are compared whole be conditions of an
-// index: searches in texts read the rows themselves.
+// index: searches in texts pass over packed ones (../packed/search.ts).
 import { type RoundsWorld, startRounds, sweep } from "../process/rounds.ts";
 import type { World } from "../world.ts";
 import { type Db, openDb } from "./db.ts";
 
-type DayIndex = { table: string; suffix: string; columns: string };
+/** `replaces`: suffixes of indexes of older versions, which are dropped once this one is there. */
+type DayIndex = { table: string; suffix: string; columns: string; replaces: string[] };
 
+// `origin`: what is not shown in lists is left out of totals without a look at its row.
 const INDEXES: DayIndex[] = [
-  { table: "message", suffix: "by_status", columns: "(org_id, status, id)" },
-  { table: "message", suffix: "by_domain", columns: "(org_id, domain_id, id)" },
-  { table: "message", suffix: "by_environment", columns: "(org_id, environment, id)" },
-  { table: "inbound_email", suffix: "by_status", columns: "(org_id, status, id)" },
+  {
+    table: "message",
+    suffix: "by_status_shown",
+    columns: "(org_id, status, id) include (origin)",
+    replaces: ["by_status", "by_domain", "by_environment"],
+  },
+  { table: "inbound_email", suffix: "by_status", columns: "(org_id, status, id)", replaces: [] },
 ];
 /** Building one takes some 3 s a million rows; what takes longer than a statement may would be begun again every hour. */
 const ROWS_MAX = 5_000_000;
@@ -23,7 +28,7 @@ const ROWS = `case when c.reltuples >= 0 then c.reltuples else pg_relation_size(
 const LOOK_EVERY_MS = 600_000;
 
 type IndexWorld = Pick<World, "clock" | "database_url" | "db">;
-type Missing = { leaf: string; name: string; columns: string; isBroken: boolean };
+type Missing = DayIndex & { leaf: string; isBroken: boolean };
 
 /** Gives days that are over their indexes, the newest first; for the `clock` role. */
 export function startDayIndexes(world: IndexWorld & RoundsWorld): { stop(): Promise<void> } {
@@ -47,10 +52,12 @@ export async function indexPastDays(world: IndexWorld): Promise<void> {
 async function indexOne(world: IndexWorld): Promise<number> {
   const missing = await findMissing(world);
   if (missing === null) return 0;
-  const { leaf, name, columns, isBroken } = missing;
+  const { leaf, suffix, columns, replaces, isBroken } = missing;
+  const name = `${leaf}_${suffix}`;
   await directly(world, async (db) => {
     if (isBroken) await db.execute(`drop index concurrently if exists "${name}"`);
     await db.execute(`create index concurrently if not exists "${name}" on "${leaf}" ${columns}`);
+    for (const old of replaces) await db.execute(`drop index concurrently if exists "${leaf}_${old}"`);
   });
   return 1;
 }
@@ -68,7 +75,8 @@ async function directly<T>({ database_url }: IndexWorld, work: (db: Db) => Promi
 /** Not of a day in which another process builds one now: such an index looks as if it were left half built. */
 async function findMissing({ db, clock }: IndexWorld): Promise<Missing | null> {
   const today = new Date(clock.now()).toISOString().slice(0, 10).replaceAll("-", "");
-  for (const { table, suffix, columns } of INDEXES) {
+  for (const index of INDEXES) {
+    const { table, suffix } = index;
     const [found] = await db.query<{ leaf: string; is_broken: boolean }>(
       `select c.relname as leaf, x.indexrelid is not null as is_broken
          from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -78,7 +86,7 @@ async function findMissing({ db, clock }: IndexWorld): Promise<Missing | null> {
         order by c.relname desc limit 1`,
       [table, `_${suffix}`, today, ROWS_MAX],
     );
-    if (found) return { leaf: found.leaf, name: `${found.leaf}_${suffix}`, columns, isBroken: found.is_broken };
+    if (found) return { ...index, leaf: found.leaf, isBroken: found.is_broken };
   }
   return null;
 }
