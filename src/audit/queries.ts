@@ -1,8 +1,9 @@
 // All SQL on the audit log.
 
 import type { Query, Tx } from "../platform/database/db.ts";
-import type { Page } from "../platform/database/page.ts";
+import { FIRST_ID, LAST_ID, type Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
+import { uuidFloor } from "../platform/random.ts";
 
 export type AuditEntry = {
   id: string;
@@ -50,13 +51,14 @@ export function insertEntryInAll(
 
 export type AuditFilter = { operation?: string; key_id?: string; from?: Date; to?: Date };
 
+const DAY_MS = 86_400_000;
 const FILTER = `org_id = $1 and ($2::text is null or operation = $2) and ($3::uuid is null or key_id = $3)
-  and ($4::timestamptz is null or at >= $4) and ($5::timestamptz is null or at < $5)`;
+  and at >= $4 and at < $5 and id >= $6 and id < $7`;
 
 /** Newest first. Index: audit_entry_pkey. */
 export function listEntries(tx: Tx, orgId: string, filter: AuditFilter, page: Page) {
   return tx.query<AuditEntry>(
-    `select ${COLUMNS} from audit_entry where ${FILTER} and id < $8 order by id desc limit $6 offset $7`,
+    `select ${COLUMNS} from audit_entry where ${FILTER} and id < $10 order by id desc limit $8 offset $9`,
     [...values(orgId, filter), page.limit, page.offset, page.below],
   );
 }
@@ -65,8 +67,11 @@ export function countEntries(tx: Tx, orgId: string, filter: AuditFilter): Promis
   return countUpToMax(tx, `audit_entry where ${FILTER}`, values(orgId, filter));
 }
 
+/** An id is made within moments of the time: a day further it bounds what is read. */
 function values(orgId: string, { operation, key_id, from, to }: AuditFilter): unknown[] {
-  return [orgId, operation ?? null, key_id ?? null, from ?? null, to ?? null];
+  const times = [from ?? "-infinity", to ?? "infinity"];
+  const ids = [from ? uuidFloor(from.getTime() - DAY_MS) : FIRST_ID, to ? uuidFloor(to.getTime() + DAY_MS) : LAST_ID];
+  return [orgId, operation ?? null, key_id ?? null, ...times, ...ids];
 }
 
 /** Index: audit_entry_age. */
