@@ -1,6 +1,6 @@
 // How long the first page of every list takes, and each filter of it: of 1,000 rows, of 1,000 rows beside the million of another
 // organization, and of 1,000,000 e-mails, 200,000 suppressions, 10,000 deliveries and as much of the rest as belongs to them. The
-// lists and their filters are those of the served description. Requests in process, through authentication to the answer's text.
+// lists and their filters are those of the served description, and those of operators. Requests in process, through authentication to the answer's text.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bootstrap } from "../src/accounts/accounts.ts";
@@ -17,6 +17,7 @@ import { packPastDays } from "../src/sending/search/pack.ts";
 import { openWorld } from "../src/world.ts";
 import { startDnsServer } from "../test/support/dns-server.ts";
 import { DAYS, fillOrganization, oneOf, type Sizes, sizesFor } from "./lists/fill.ts";
+import { fillOperators, operatorQuestions } from "./lists/operators.ts";
 import { type Description, type List, listsOf } from "./lists/questions.ts";
 import { type BenchResult, conditions, fillIn, makeFolder, postmasterOf, round } from "./support/bench.ts";
 import { percentile } from "./support/load.ts";
@@ -60,7 +61,7 @@ export async function benchLists({ rows = 1_000_000, keep, only }: ListsOptions 
     await workOnPastDays(stage);
     const fill_seconds = isFilled ? 0 : round((performance.now() - startedAt) / 1000);
     const beside = await askAll(stage, few);
-    const large = await askAll(stage, many);
+    const large = [...(await askAll(stage, many)), ...(await askOperators(stage))];
     const table = large.map(({ operation, asks, taken }) => {
       const same = (rows: Row[]) =>
         rows.find((row) => row.operation === operation && row.asks === asks)?.taken ?? [NOT_ASKED];
@@ -116,6 +117,7 @@ async function fillAll(stage: Stage, rows: number) {
   console.log(`  filling in ${rows} e-mails and what belongs to them`);
   await fill(many, sizesFor(rows));
   for (let n = 0; n < OTHERS; n += 1) await fill(await addOrganization(world), sizesFor(Math.ceil(rows / 100)));
+  await fillIn(database_url, (db) => fillOperators(db, many.org_id, sizesFor(rows).others));
   return { few, many, alone };
 }
 
@@ -199,13 +201,24 @@ async function read(server: HttpServer, { key }: Organization, { url }: Question
   return answer.json();
 }
 
-async function measure(server: HttpServer, organization: Organization, question: Question): Promise<Taken> {
-  const page = await read(server, organization, question);
+async function askOperators({ world, only }: Stage): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const { operation, asks, ask } of operatorQuestions(world))
+    if (only === undefined || operation.startsWith(only)) rows.push({ operation, asks, taken: [await measureOf(ask)] });
+  return rows;
+}
+
+function measure(server: HttpServer, organization: Organization, question: Question): Promise<Taken> {
+  return measureOf(() => read(server, organization, question));
+}
+
+async function measureOf(ask: () => Promise<Page>): Promise<Taken> {
+  const page = await ask();
   const times: number[] = [];
   const startedAt = performance.now();
   while (times.length < ASKED && (times.length < 3 || performance.now() - startedAt < LONG_MS)) {
     const at = performance.now();
-    await read(server, organization, question);
+    await ask();
     times.push(performance.now() - at);
   }
   return { p50: percentile(times, 50), p95: percentile(times, 95), total: totalOf(page) };

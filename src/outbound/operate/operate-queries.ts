@@ -9,7 +9,7 @@ const COUNTED_MAX = 1_000;
 const READ_MAX = 500;
 
 /** Every lane with mail that nobody holds, by a skip scan: some 5 µs a lane, whatever it holds. Index: delivery_claim. */
-export const LANES_WITH_MAIL = `with_mail as (
+const LANES_WITH_MAIL = `with_mail as (
   (select lane_id from delivery where owner is null order by lane_id limit 1)
   union all
   select (select d.lane_id from delivery d where d.owner is null and d.lane_id > h.lane_id order by d.lane_id limit 1)

@@ -1,7 +1,6 @@
 // SQL of the relays of all organizations as operators see them, with the mail that waits for each.
 import type { Query, Tx } from "../../platform/database/db.ts";
 import type { RelayRow } from "../route/relay-queries.ts";
-import { LANES_WITH_MAIL } from "./operate-queries.ts";
 
 /** Up to so many deliveries of a lane are counted. */
 const COUNTED_MAX = 1_000;
@@ -16,10 +15,11 @@ const MAIL = `free as (
     select l.org_id, l.relay_domain_id as domain_id, l.id as lane_id, n.found, n.found > ${COUNTED_MAX} as is_cut, n.oldest_at,
            case when l.paused_until > $1 then l.paused_until end as paused_until,
            case when l.paused_until > $1 then l.reason end as reason
-      from with_mail h join lane l on l.id = h.lane_id and l.relay_domain_id is not null
+      from lane l
       cross join lateral (
         select count(*) as found, min(created_at) as oldest_at
-          from (select created_at from delivery where lane_id = l.id and owner is null limit ${COUNTED_MAX + 1}) d) n),
+          from (select created_at from delivery where lane_id = l.id and owner is null limit ${COUNTED_MAX + 1}) d) n
+     where l.relay_domain_id is not null and n.found > 0),
   in_hand as (
     select l.org_id, l.relay_domain_id as domain_id, null::bigint as lane_id, h.deliveries as found, false as is_cut, h.oldest_at,
            null::timestamptz as paused_until, null::text as reason
@@ -61,7 +61,7 @@ export function listRelays(
   { now, is_closed, limit, behind }: { now: Date; is_closed: boolean; limit: number; behind: BehindRelay },
 ) {
   return tx.query<OperatedRelay & { total: number }>(
-    `with recursive ${LANES_WITH_MAIL}, ${MAIL},
+    `with ${MAIL},
        known as (
          select r.org_id, r.domain_id, r.host, r.port, r.username is not null as has_login, r.tls, r.mode, r.created_at,
                 r.updated_at, coalesce(m.waiting, 0) as waiting, coalesce(m.is_at_least, false) as is_at_least, m.oldest_at,
