@@ -22,6 +22,8 @@ const FREE_MIB_MIN = 500; // the template, a clone for each file that runs, and 
 /** Beyond one a core: tests wait for timers, sockets and the database for half of their time. */
 const BEYOND_CORES = 2;
 const CONCURRENCY_MAX = 8;
+/** Each process of tests lives a minute or two: with little room for what is young, a tenth of its time went into sweeping it. */
+const YOUNG_MIB = 64;
 /** Against what hangs, not against what is slow on a busy machine. */
 const TEST_TIMEOUT_MS = 300_000;
 /** Below that of .ci/run, which would cut it short without a word. */
@@ -179,7 +181,7 @@ async function runFiles(files: string[], { folder, notes, signal }: Place): Prom
     files: groups,
     cwd: ROOT,
     concurrency: Math.min(availableParallelism() + BEYOND_CORES, CONCURRENCY_MAX),
-    execArgv: [`--test-timeout=${TEST_TIMEOUT_MS}`],
+    execArgv: [`--test-timeout=${TEST_TIMEOUT_MS}`, `--max-semi-space-size=${YOUNG_MIB}`],
     signal,
   });
   countFailedSuites(stream, files, counts);

@@ -1,5 +1,5 @@
 // What the operator may set, and that a running API goes by it from the next request on. The command line itself:
-// test/scenarios/organizations.test.ts.
+// test/scenarios/organizations.long.test.ts.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";

@@ -1,4 +1,4 @@
-// The harness finds what is planted, and every target holds for a tenth of a second: its own seeds first, the same inputs
+// The harness finds what is planted, and every target holds for some hundredths of a second: its own seeds first, the same inputs
 // each time. `npm run fuzz -- all` looks for longer.
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { chanceOf } from "../faults/seeded.ts";
+import { rounds } from "../support/rounds.ts";
 import { type Finding, type HuntOptions, hunt, untried } from "./hunt.ts";
 import { mutate } from "./mutate.ts";
 import { readSeeds } from "./seeds.ts";
@@ -16,7 +17,7 @@ const found_dir = mkdtempSync(join(tmpdir(), "postern-fuzz-"));
 after(() => rmSync(found_dir, { recursive: true, force: true }));
 
 const PLANTED = new URL("./planted.fixture.ts", import.meta.url);
-const SHORT_MS = 100;
+const SHORT_MS = rounds(20, 100);
 
 async function plantedHunt(target: string, more: Partial<HuntOptions> = {}) {
   const findings: Finding[] = [];

@@ -15,11 +15,11 @@ test("every test file is in one group, whatever shares a process", () => {
 test("a file that changes its process, or starts Postern as its users do, is alone; others share one", () => {
   const groups = groupFiles(ALL);
   const neighboursOf = (file: string): number => (groups.find((group) => group.includes(file))?.length ?? 0) - 1;
-  for (const file of ["src/config.test.ts", "test/scenarios/stopping.test.ts"]) {
+  for (const file of ["src/config.test.ts", "test/scenarios/stopping.long.test.ts"]) {
     assert.ok(neighboursOf(file) >= 0, `${file} is not there`);
   }
-  assert.equal(neighboursOf("test/scenarios/stopping.test.ts"), 0);
-  assert.equal(neighboursOf("src/platform/process/watchdog.test.ts"), 0);
+  assert.equal(neighboursOf("test/scenarios/stopping.long.test.ts"), 0);
+  assert.equal(neighboursOf("src/platform/process/watchdog.long.test.ts"), 0);
   assert.ok(neighboursOf("src/mail/address.test.ts") > 0);
   assert.ok(groups.length < ALL.length / 2, `${groups.length} processes for ${ALL.length} files`);
 });

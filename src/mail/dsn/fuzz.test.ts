@@ -169,7 +169,8 @@ const hostile = [
   '{"a":',
 ];
 
-test("reading is linear: a quarter of a mebibyte of one hostile word takes less than a second", () => {
+test("reading is linear: up to a quarter of a mebibyte of one hostile word takes less than a second", () => {
+  const octets = rounds(32, 256) * 1_024;
   for (const type of [
     "",
     "Content-Type: text/html\n",
@@ -177,7 +178,7 @@ test("reading is linear: a quarter of a mebibyte of one hostile word takes less 
   ]) {
     for (const word of hostile) {
       for (const width of [0, 300, 950]) {
-        const words = word.repeat(Math.ceil((256 * 1_024) / word.length));
+        const words = word.repeat(Math.ceil(octets / word.length));
         const body = width === 0 ? words : (words.match(new RegExp(`[^]{1,${width}}`, "g")) ?? []).join("\n");
         check(
           Buffer.from(

@@ -1,5 +1,5 @@
 // /v1/ip-pools, field by field, and `ip_pool` on domains and sends. Where the mail then leaves from is in
-// test/scenarios/pools.test.ts.
+// test/scenarios/pools.long.test.ts.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { type SendingApi, sendingApi } from "../../../test/api/sender.ts";
