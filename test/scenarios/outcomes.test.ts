@@ -160,11 +160,10 @@ test("a failing name server never bounces; an absent domain bounces when still a
 });
 
 test("a message that requires TLS is not given to a server without it", async () => {
-  const before = sink.messages.length;
   const id = await send(["tls@recipient.example"], { require_tls: true });
   const deferred = await eventOf(id, "deferred");
   assert.match(deferred?.message ?? "", /TLS/);
-  assert.equal(sink.messages.length, before);
+  assert.ok(!sink.messages.some(({ to }) => to.includes("tls@recipient.example")));
 });
 
 test("when the answer to the final dot is lost the timeline says ambiguous, and the second copy has the same id", async () => {
