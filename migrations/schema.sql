@@ -750,13 +750,6 @@ create table inbound_email (
 CREATE INDEX inbound_email_by_message_id ON ONLY public.inbound_email USING btree (org_id, message_id) WHERE (message_id IS NOT NULL);
 CREATE INDEX inbound_email_by_raw ON ONLY public.inbound_email USING btree (org_id, raw_id);
 CREATE INDEX inbound_email_by_thread ON ONLY public.inbound_email USING btree (org_id, thread_id);
-CREATE INDEX inbound_email_sorted_1 ON ONLY public.inbound_email USING btree (org_id, processed_at, id);
-CREATE INDEX inbound_email_sorted_2 ON ONLY public.inbound_email USING btree (org_id, "left"(lower(from_address), 200), id) WHERE (from_address IS NOT NULL);
-CREATE INDEX inbound_email_sorted_3 ON ONLY public.inbound_email USING btree (org_id, "left"(lower(recipient), 200), id);
-CREATE INDEX inbound_email_sorted_4 ON ONLY public.inbound_email USING btree (org_id, "left"(lower(subject), 200), id) WHERE (subject IS NOT NULL);
-CREATE INDEX inbound_email_sorted_5 ON ONLY public.inbound_email USING btree (org_id, spam_score, id);
-CREATE INDEX inbound_email_sorted_6 ON ONLY public.inbound_email USING btree (org_id, size, id);
-CREATE INDEX inbound_email_sorted_7 ON ONLY public.inbound_email USING btree (org_id, id) WHERE ((from_address IS NULL) OR (subject IS NULL));
 alter table inbound_email enable row level security;
 alter table inbound_email force row level security;
 create policy tenant on inbound_email as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));

@@ -33,7 +33,8 @@ test("days that are over get their indexes, today and the days to come do not, a
     assert.ok(names.includes(`${leaf}_by_status_shown`), leaf);
   }
   const received = `inbound_email_${dayName(now - DAY_MS)}`;
-  assert.ok((await indexesOf(received)).includes(`${received}_by_status`));
+  for (const suffix of ["by_status", "by_processed", "by_author", "by_recipient", "by_subject", "by_size"])
+    assert.ok((await indexesOf(received)).includes(`${received}_${suffix}`), suffix);
   const today = await indexesOf(`message_${dayName(now)}`);
   assert.ok(!today.some((name) => name.includes("_by_status")), today.join(", "));
   await indexPastDays(api.world);
