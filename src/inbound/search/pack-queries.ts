@@ -6,19 +6,6 @@ import { SHOWN } from "../read/list-queries.ts";
 /** One UTC day, and its ids. */
 export type Day = { day: string; from_id: string; to_id: string };
 
-/** Days before `before` that there are partitions of, the newest first. */
-export async function findDays(db: Query, before: string): Promise<string[]> {
-  const rows = await db.query<{ day: string }>(
-    `select to_date(right(c.relname, 8), 'YYYYMMDD') as day
-       from pg_inherits i join pg_class c on c.oid = i.inhrelid
-      where i.inhparent = 'inbound_email'::regclass and to_date(right(c.relname, 8), 'YYYYMMDD') < $1::date
-        and to_regclass('inbound_email_texts_' || right(c.relname, 8)) is not null
-      order by 1 desc`,
-    [before],
-  );
-  return rows.map(({ day }) => day);
-}
-
 /**
  * Organizations with at least `min` mails of that day that are not packed, and none that waits to be processed; by a skip scan of the
  * day. Index: inbound_email_pkey.

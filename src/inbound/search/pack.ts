@@ -1,6 +1,7 @@
 // Packs the texts that received mail is searched for, a day of an organization at a time, once the day is over: for the `clock` role.
 // A day is unpacked when mail of it is deleted or processed again, and packed again within a day. Searching: search.ts.
 import type { Tx } from "../../platform/database/db.ts";
+import { findPastDays } from "../../platform/packed/packed-days.ts";
 import { type RoundsWorld, startRounds } from "../../platform/process/rounds.ts";
 import { uuidFloor, uuidTime } from "../../platform/random.ts";
 import type { World } from "../../platform/world.ts";
@@ -36,7 +37,8 @@ type Turn = { signal?: AbortSignal; beat?(): void; seen?: Set<string> };
 
 /** Every day that is over is packed afterwards, for each organization that received much on it; `seen` are left out. */
 export async function packReceived(world: PackWorld, { signal, beat, seen = new Set() }: Turn = {}): Promise<void> {
-  for (const day of await queries.findDays(world.db, dayOf(world.clock.now() - SETTLED_AFTER_MS))) {
+  const before = dayOf(world.clock.now() - SETTLED_AFTER_MS);
+  for (const day of await findPastDays(world.db, { table: "inbound_email", packed: "inbound_email_texts", before })) {
     if (seen.has(day)) continue;
     const range = rangeOf(day);
     for (const orgId of await queries.findUnpacked(world.db, range, MAILS_MIN)) {

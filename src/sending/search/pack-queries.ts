@@ -6,18 +6,9 @@ import { SHOWN } from "./list-queries.ts";
 /** One UTC day, and its ids. */
 export type Day = { day: string; from_id: string; to_id: string };
 
-/** Days before `before` whose mail was not packed yet, the newest first; those without mail are none. */
-export async function findDays(db: Query, before: string): Promise<string[]> {
-  const rows = await db.query<{ day: string }>(
-    `select to_date(right(c.relname, 8), 'YYYYMMDD') as day
-       from pg_inherits i join pg_class c on c.oid = i.inhrelid
-      where i.inhparent = 'message'::regclass and to_date(right(c.relname, 8), 'YYYYMMDD') < $1::date
-        and to_regclass('message_texts_' || right(c.relname, 8)) is not null
-        and not exists (select from message_texts_day d where d.day = to_date(right(c.relname, 8), 'YYYYMMDD'))
-      order by 1 desc`,
-    [before],
-  );
-  return rows.map(({ day }) => day);
+/** Days of which all is packed that is to be. */
+export async function findNotedDays(db: Query): Promise<Set<string>> {
+  return new Set((await db.query<{ day: string }>("select day from message_texts_day")).map(({ day }) => day));
 }
 
 /** Organizations with so many e-mails of that day, how many, that are not packed. Index: message_pkey of the day. */
@@ -31,14 +22,14 @@ export function findUnpacked(db: Query, { from_id, to_id }: Day, { min, max }: {
   );
 }
 
-/** That all of a day is packed that is to be; those older than any day of mail are forgotten. */
+/** That all of a day is packed that is to be. */
 export async function noteDay(db: Query, day: string): Promise<void> {
   await db.execute("insert into message_texts_day (day) values ($1) on conflict do nothing", [day]);
-  await db.execute(
-    `delete from message_texts_day where day < (
-       select min(to_date(right(c.relname, 8), 'YYYYMMDD')) from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent = 'message'::regclass)`,
-  );
+}
+
+/** Days before the oldest day of mail are forgotten. */
+export async function forgetNotedDays(db: Query, oldest: string): Promise<void> {
+  await db.execute("delete from message_texts_day where day < $1", [oldest]);
 }
 
 const SENDER = `case when strpos(lower(m.from_header), lower(m.from_address)) > 0 then ${plain("m.from_header")}

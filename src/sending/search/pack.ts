@@ -1,5 +1,6 @@
 // Packs the texts that sent mail is searched for, a day of an organization at a time, once the day is over: for the `clock` role.
-// Mail on its way pays nothing. Not here: searching in them (search-queries.ts).
+// Mail on its way pays nothing. Not here: searching in them (search.ts).
+import { findPastDays } from "../../platform/packed/packed-days.ts";
 import { type RoundsWorld, startRounds } from "../../platform/process/rounds.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import type { World } from "../../platform/world.ts";
@@ -31,7 +32,9 @@ type Turn = { signal?: AbortSignal; beat?(): void };
 /** Every day that is over is packed afterwards, for each organization that sent much on it. */
 export async function packPastDays(world: PackWorld, { signal, beat }: Turn = {}): Promise<void> {
   const before = new Date(world.clock.now() - SETTLED_AFTER_MS).toISOString().slice(0, 10);
-  for (const day of await queries.findDays(world.db, before)) {
+  const days = await findPastDays(world.db, { table: "message", packed: "message_texts", before });
+  const noted = await queries.findNotedDays(world.db);
+  for (const day of days.filter((one) => !noted.has(one))) {
     const range = rangeOf(day, Date.parse(day), Date.parse(day) + DAY_MS);
     for (const { org_id, mails } of await queries.findUnpacked(world.db, range, { min: MAILS_MIN, max: MAILS_MAX })) {
       if (signal?.aborted) return;
@@ -40,6 +43,8 @@ export async function packPastDays(world: PackWorld, { signal, beat }: Turn = {}
     }
     await queries.noteDay(world.db, day);
   }
+  const oldest = days.at(-1);
+  if (oldest !== undefined) await queries.forgetNotedDays(world.db, oldest);
 }
 
 /** All of the day or nothing. */
