@@ -58,7 +58,7 @@ async function attack(count: number) {
     } else if (await isShown(reply.bytes)) {
       tally.leaked += 1;
       row.bad += 1;
-      console.error(`seed ${seed}, ${name}: shown`);
+      console.error(`✖ seed ${seed}, ${name}: shown`);
     }
   }
   return tally;
@@ -126,7 +126,7 @@ function guess(count: number) {
     if (difference === null) continue;
     tally.different += 1;
     row.bad += 1;
-    console.error(`seed ${seed}, ${kind}: ${difference}`);
+    console.error(`✖ seed ${seed}, ${kind}: ${difference}`);
   }
   return tally;
 }

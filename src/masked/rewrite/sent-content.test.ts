@@ -17,8 +17,8 @@ const COUNT = Number(process.env.POSTERN_ORACLE_PAIRS ?? rounds(30, 150));
 test("a list of guesses comes back the same, with the mailbox on it and without", (context) => {
   const found: string[] = [];
   const kinds = { built: 0, held: 0, refused: 0 };
-  // The last one: a program that makes text of HTML glued letters to words for the mailbox.
-  for (const seed of [...Array.from({ length: COUNT }, (_, at) => at + 1), 1_148_003_970]) {
+  // The last ones: a program that makes text of HTML glued letters to words for the mailbox, and to a link with it.
+  for (const seed of [...Array.from({ length: COUNT }, (_, at) => at + 1), 1_148_003_970, 302_003_325]) {
     const [owner, other] = PAIRS[seed % PAIRS.length] as readonly [string, string];
     const redact = (["all", "all", "quoted", "off"] as const)[seed % 4];
     const kind = KINDS[Math.floor(seed / 4) % KINDS.length];
@@ -51,6 +51,28 @@ test("nothing that a program fetches is changed on the way in, and what it shows
   const shown = [OWNER, OWNER.toUpperCase(), OWNER.replace("@", "&#64;"), "lena.quokka at privat.example"];
   for (const text of shown) assert.doesNotMatch(hider.html(`<p>${text}</p>`).text, /quokka/i, text);
   assert.equal(hider.html(`<base href="https://evil.example/"><p>x</p>`).text, "<p>x</p>");
+});
+
+test("a link comes back as it was sent, whatever a program that makes text of HTML glues to it", () => {
+  const link = `https://evil.example/?e=${OWNER}`;
+  for (const [html, quoted] of [
+    [`<p>code <x\ny<br>${link}</p>`, `codeP${link}`],
+    [`<p>${link}<b>/more</b></p>`, `${link}/more`],
+    [`<p><b>x</b>${link}<i>&amp;z=1</i></p>`, `x${link}&z=1`],
+    [
+      `<p>https://evil.example/<b>?e=lena</b>.quokka@privat.example</p>`,
+      `https://evil.example/?e=lena.quokka@privat.example`,
+    ],
+  ] as const) {
+    const hider = createHider([TOKEN], KEY);
+    hider.html(html);
+    const sent = { key: KEY, digests: [...hider.digests], tokens: [] };
+    const others = createReplacer([]);
+    const scrubbed = createReplacer([{ from: OWNER, to: "alias@mask.example" }]);
+    const kept = keepingSent(scrubbed, { sent, restored: [], seed: "seed", taken: false, others }).text(quoted).text;
+    assert.equal(kept, quoted, html);
+    assert.doesNotMatch(scrubbed.text(quoted).text, /quokka/, "not sent, it is scrubbed");
+  }
 });
 
 test("packed text that is too long comes back, whatever stands in its beginning or its end", () => {

@@ -10,6 +10,7 @@ import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { mayHoldPieces, needlesOf, octetsMayHold, piecesOf } from "./gate/needles.ts";
 import { hiddenForms } from "./hidden-forms.ts";
 import { exchangeLinked } from "./mailto-links.ts";
+import { gluedIn, isFetched, replaceOpaque, SCHEME } from "./opaque-strings.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 import {
   createExchanger,
@@ -97,6 +98,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
       return { from, anywhere: false, write };
     }),
   );
+  const isKept = keptForms({ key, digests, holds });
   const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced) => {
     if (!isHtml && holdsNone(source, pieces)) return { text: source, count: 0 };
     const shelf = createShelf(unusedIn(source));
@@ -105,14 +107,13 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
       opaque.push(plain, ...linkForms(plain));
       return isFetched(text) ? shelf.put(text) : text;
     });
+    const glued = isHtml ? gluedIn(source).filter((text) => !opaque.includes(text)) : [];
     // All at once first: most mail has many links and the mailbox in none.
-    if (holds(opaque.join("\x01"))) {
-      kept = replaceOpaque(source, isHtml, (text, plain) => {
-        const forms = [plain, ...linkForms(plain)];
-        if (!forms.some(holds)) return isFetched(text) ? shelf.put(text) : text;
-        for (const form of forms) digests.add(sentDigest(key, form));
-        return shelf.put(text);
-      });
+    if (holds([...opaque, ...glued].join("\x01"))) {
+      glued.forEach(isKept);
+      kept = replaceOpaque(source, isHtml, (text, plain) =>
+        isKept(plain) || isFetched(text) ? shelf.put(text) : text,
+      );
     }
     isAsked = false;
     const { text, count } = run(kept);
@@ -138,6 +139,16 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     id: remembered((source) => hideId(source, (bare) => hide(bare, false, exchanger.text))),
     file: remembered((source) => hide(source, true, exchanger.html)),
     name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
+  };
+}
+
+/** Is it a string that holds a mailbox, and so is to come back as it is? Its forms are remembered. */
+function keptForms({ key, digests, holds }: { key: string; digests: Set<string>; holds(text: string): boolean }) {
+  return (plain: string): boolean => {
+    const forms = [plain, ...linkForms(plain), plain.replace(SCHEME, "")];
+    if (!forms.some(holds)) return false;
+    for (const form of forms) digests.add(sentDigest(key, form));
+    return true;
   };
 }
 
@@ -421,46 +432,6 @@ function createShelf(seed: string): Shelf {
     take,
     clear: (text) => text.replace(mark, BLANK),
   };
-}
-
-/** Links, and what may hold anything: text in base64 or hexadecimal. */
-const OPAQUE =
-  /(?:\b(?:https?|ftp):|\/\/|\bwww\.)[^\s<>"'\ue000\ue001]{1,20000}|\burl\([^()]{1,20000}\)|[A-Za-z0-9+/_-]{20,40000}={0,2}/gi;
-const FETCHED =
-  /^(?:src|srcset|href|xlink:href|background|poster|action|formaction|data|longdesc|cite|lowsrc|dynsrc|manifest|ping)$/i;
-const ATTRIBUTE = /([a-z][a-z0-9:-]{0,40})(\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/gi;
-
-/** Exchanges each of them; `plain` is how all programs write it. */
-function replaceOpaque(source: string, isHtml: boolean, write: (text: string, plain: string) => string): string {
-  const runs = (text: string) => text.replace(OPAQUE, (one) => write(one, isHtml ? plainOf(one) : one));
-  if (!isHtml || !source.includes("<")) return runs(source);
-  let out = "";
-  let from = 0;
-  for (const { start, end } of markupIn(source)) {
-    out += runs(source.slice(from, start)) + runs(withinTag(source.slice(start, end), write));
-    from = end;
-  }
-  return out + runs(source.slice(from));
-}
-
-function withinTag(tag: string, write: (text: string, plain: string) => string): string {
-  return tag.replace(ATTRIBUTE, (whole, name: string, equals: string, given: string) => {
-    const quote = /^["']/.exec(given)?.[0] ?? "";
-    const value = quote === "" ? given : given.slice(1, -1);
-    const plain = plainOf(value);
-    if (!FETCHED.test(name) || !isFetched(plain)) return whole;
-    return `${name}${equals}${quote}${write(value, plain)}${quote}`;
-  });
-}
-
-/** Is there anything that a program would ask for? */
-function isFetched(plain: string): boolean {
-  return !/^mailto:/i.test(plain) && /[:/]/.test(plain);
-}
-
-/** References decoded, without the white space that programs drop. */
-function plainOf(text: string): string {
-  return decodeEntities(text).replace(/[\s\p{Cc}]+/gu, "");
 }
 
 const SIGNS: Readonly<Record<string, string>> = {
