@@ -1,4 +1,4 @@
--- Each received mail wrote an entry to seven indexes when it came, and again when it was processed: the orders that lists of it may be
+-- Each received mail wrote to most of seven indexes when it came, and again when it was processed: the orders that lists of it may be
 -- asked for. Only days that are over have them now (src/platform/database/day-indexes.ts). Those that had them get them again
 -- within hours, beside those who read and write; until then such a list sorts the rows.
 do $$

@@ -43,7 +43,7 @@ export async function forgetReceived(world: ForgetWorld, mails: readonly Key[]):
 
 /** The keys of blobs that were let go, for `collectBlobs` after the commit. */
 async function deleteLocked(tx: Tx, world: Pick<World, "clock">, mails: readonly Key[]): Promise<string[]> {
-  await unpack(tx, world, mails);
+  await unpack(tx, mails);
   const deleted = await list.deleteProcessed(tx, mails);
   await forgetEvents(
     tx,

@@ -67,7 +67,7 @@ export const NO_FINDINGS: Findings = {
 };
 
 /** One page of received mail, newest first unless sorted otherwise, with the total. */
-export async function listEmails(world: Reader, orgId: string, query: EmailQuery) {
+export async function listEmails(world: Pick<World, "db" | "clock">, orgId: string, query: EmailQuery) {
   const { limit, offset, below, sort = "received_at", direction = "desc", from_date, to_date, ...rest } = query;
   const filter: list.EmailFilter = {
     ...rest,
@@ -75,7 +75,10 @@ export async function listEmails(world: Reader, orgId: string, query: EmailQuery
     ...(to_date === undefined ? {} : until(endOf(readDayOrTime("to_date", to_date)))),
   };
   return world.db.asOrg(orgId, async (tx) => {
-    const { rows: emails, total } = await searchReceived(tx, orgId, filter, { sort, direction, limit, offset, below });
+    const { rows: emails, total } = await searchReceived(tx, orgId, filter, {
+      ...{ sort, direction, limit, offset, below },
+      now_ms: world.clock.now(),
+    });
     return { emails, ...total, limit, offset };
   });
 }
@@ -245,7 +248,7 @@ async function processAgain(
     const why = problem(locked.status, before.route.kind);
     if (why) throw new Refusal("invalid_state", `the mail cannot be processed again: ${why}`);
     const route = await currentRoute(tx, before.route);
-    await unpack(tx, world, [{ org_id, id }]);
+    await unpack(tx, [{ org_id, id }]);
     await list.reopenEmail(tx, org_id, id, { route, released_at: locked.status === "quarantined" ? at : null });
     await queries.requeue(tx, { org_id, id, raw_id: before.raw_id, next_attempt_at: at, claim_id }, CLAIM_LEASE_MS);
     const released_at = locked.status === "quarantined" ? at : before.released_at;

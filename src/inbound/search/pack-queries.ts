@@ -1,10 +1,8 @@
 // SQL that packs texts of received mail (inbound_email_texts) and unpacks them.
 import type { Query, Tx } from "../../platform/database/db.ts";
+import type { Day } from "../../platform/packed/packed-days.ts";
 import { facets, lines, PART_END, plain, ROWS_IN_ONE } from "../../platform/packed/packed-lines.ts";
 import { SHOWN } from "../read/list-queries.ts";
-
-/** One UTC day, and its ids. */
-export type Day = { day: string; from_id: string; to_id: string };
 
 /**
  * Organizations with at least `min` mails of that day that are not packed, and none that waits to be processed; by a skip scan of the

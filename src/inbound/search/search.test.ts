@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { LAST_ID } from "../../platform/database/page.ts";
 import { totalOf } from "../../platform/database/totals.ts";
+import { firstOpenDay } from "../../platform/packed/packed-days.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { forgetReceived } from "../blobs/forget.ts";
 import { countEmails, type EmailFilter, listEmails, SORTS } from "../read/list-queries.ts";
@@ -12,11 +13,13 @@ import { searchReceived } from "./search.ts";
 
 const DAY_MS = 86_400_000;
 let api: TestApi;
+let now_ms = 0;
 let today = 0;
 
 before(async () => {
   api = await testApi();
-  today = Math.floor(api.world.clock.now() / DAY_MS) * DAY_MS;
+  now_ms = api.world.clock.now();
+  today = Date.parse(firstOpenDay(now_ms).day);
   for (const [ago, mails] of [
     [0, 100],
     [1, 300],
@@ -89,7 +92,7 @@ async function compareAll(filters: readonly EmailFilter[]): Promise<number> {
             [0, { limit: 50, offset: 0, below: LAST_ID }],
             [at + 1, { limit: 20, offset: 3, below: rows[at]?.id ?? LAST_ID }],
           ] as const) {
-            const { rows: emails, total } = await searchReceived(tx, api.org_id, filter, { ...page, ...order });
+            const { rows: emails, total } = await searchReceived(tx, api.org_id, filter, { ...page, ...order, now_ms });
             const name = JSON.stringify({ ...filter, direction });
             assert.deepEqual(emails, rows.slice(start + page.offset, start + page.offset + page.limit), name);
             assert.deepEqual(
@@ -122,7 +125,7 @@ test("what packed texts find is what the rows say, in both directions, for each 
 test("in another order the page comes from the rows, and the total is the same", async () => {
   await api.world.db.asOrg(api.org_id, async (tx) => {
     for (const sort of SORTS) {
-      const page = { sort, direction: "desc", limit: 10, offset: 5, below: LAST_ID } as const;
+      const page = { sort, direction: "desc", limit: 10, offset: 5, below: LAST_ID, now_ms } as const;
       const { rows, total } = await searchReceived(tx, api.org_id, { q: "order" }, page);
       assert.deepEqual(rows, await listEmails(tx, api.org_id, { q: "order" }, page));
       assert.deepEqual(total, await countEmails(tx, api.org_id, { q: "order" }));
@@ -152,7 +155,7 @@ test("a day of which a mail is processed again is packed once that is over", asy
   )[0]?.id;
   assert.ok(id);
   const mail = { org_id: api.org_id, id };
-  await db.transaction((tx) => unpack(tx, api.world, [mail]));
+  await db.transaction((tx) => unpack(tx, [mail]));
   await db.execute(
     "insert into inbound_queue (org_id, id, raw_id, next_attempt_at) values ($1, $2, $2, now() + interval '1 day')",
     [api.org_id, id],

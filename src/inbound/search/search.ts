@@ -13,7 +13,12 @@ const COLUMNS = { q: "words", from: "senders", to: "recipients", subject: "subje
 const PACKED = new Set<string>([...Object.keys(COLUMNS), ...Object.keys(FACETS)]);
 
 /** One page and the total. Only in the order of receipt packed texts lead to the page; the total they give for each. */
-export function searchReceived(tx: Tx, orgId: string, filter: list.EmailFilter, page: Page & list.Order) {
+export function searchReceived(
+  tx: Tx,
+  orgId: string,
+  filter: list.EmailFilter,
+  page: Page & { now_ms: number } & list.Order,
+) {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== "");
   const isBound = (name: string) => name === "id_from" || name === "id_to";
   const part = (belongs: (name: string) => boolean): list.EmailFilter =>

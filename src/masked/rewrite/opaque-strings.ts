@@ -27,16 +27,21 @@ export function replaceOpaque(source: string, isHtml: boolean, write: (text: str
 
 /** Such strings of an HTML text as programs make text of it: what stands on both sides of a tag is one word, unless a line ends there. */
 export function gluedIn(html: string): string[] {
-  let text = "";
-  let from = 0;
-  for (const { start, end } of markupIn(html)) {
-    text += html.slice(from, start) + (LINE_TAG.test(html.slice(start, end)) ? "\n" : "");
-    from = end;
-  }
-  return from === 0 ? [] : (decodeEntities(text + html.slice(from)).match(OPAQUE) ?? []);
+  const tags = markupIn(html);
+  const found = LINE_TAGS.flatMap((lineTag) => {
+    let text = "";
+    let from = 0;
+    for (const { start, end } of tags) {
+      text += html.slice(from, start) + (lineTag.test(html.slice(start, end)) ? "\n" : "");
+      from = end;
+    }
+    return decodeEntities(text + html.slice(from)).match(OPAQUE) ?? [];
+  });
+  return tags.length === 0 ? [] : [...new Set(found)];
 }
 
-const LINE_TAG = /^<\/?(?:br|p|div|li|tr|td|h[1-6]|blockquote)\b/i;
+/** Where lines end depends on the program: nowhere, at paragraphs, at cells and items as well. */
+const LINE_TAGS = [/^$/, /^<\/?(?:br|p|div)\b/i, /^<\/?(?:br|p|div|li|tr|td|th|h[1-6]|blockquote)\b/i];
 
 function withinTag(tag: string, write: (text: string, plain: string) => string): string {
   return tag.replace(ATTRIBUTE, (whole, name: string, equals: string, given: string) => {

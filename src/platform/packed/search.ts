@@ -4,6 +4,7 @@ import type { Tx } from "../database/db.ts";
 import { FIRST_ID, LAST_ID } from "../database/page.ts";
 import { EXACT_TOTAL_MAX, type Total, totalOf, upToMax } from "../database/totals.ts";
 import { uuidFloor } from "../random.ts";
+import { firstOpenDay } from "./packed-days.ts";
 import { isPackable, type Text } from "./packed-lines.ts";
 import {
   type Condition,
@@ -36,12 +37,15 @@ export type Asked<Row> = {
   count(): Promise<Total>;
 };
 
-/** One page and the total. `is_by_id`: the page is in the order of ids; one in another order is always read from rows. */
+/**
+ * One page and the total. `is_by_id`: the page is in the order of ids; one in another order is always read from rows. `now_ms`: days
+ * that are not over by then are read from rows, too.
+ */
 export async function searchRows<Row>(
   tx: Tx,
   orgId: string,
   asked: Asked<Row>,
-  page: PagePlace & { is_by_id: boolean },
+  page: PagePlace & { is_by_id: boolean; now_ms: number },
 ): Promise<{ rows: Row[]; total: Total }> {
   const answer = async (list: () => Promise<Row[]>, count: () => Promise<Total>) => {
     const listed = await list();
@@ -50,10 +54,12 @@ export async function searchRows<Row>(
   const isOfRows = asked.texts.length === 0 && asked.others !== null;
   if (isOfRows || asked.is_selective || !isPackable(asked.words)) return answer(asked.list, asked.count);
   const range = { from_id: asked.bounds.id_from ?? FIRST_ID, to_id: asked.bounds.id_to ?? LAST_ID };
-  const days = await findPackedDays(tx, orgId, asked.source, range);
+  const open = firstOpenDay(page.now_ms).from_id;
+  const past = { ...range, to_id: range.to_id < open ? range.to_id : open };
+  const days = await findPackedDays(tx, orgId, asked.source, past);
   if (days.length === 0) return answer(asked.list, asked.count);
   if (asked.texts.length === 0) return answer(asked.list, () => countAll(tx, orgId, asked, { range, days }));
-  const search = { ...asked, range, unpacked: between(range, days) };
+  const search = { ...asked, range: past, unpacked: between(range, days) };
   if (asked.others !== null && (await isFrequent(tx, orgId, search))) return answer(asked.list, asked.count);
   const list = page.is_by_id ? () => searchPage<Row>(tx, orgId, search, page) : asked.list;
   return answer(list, () => countSearch(tx, orgId, search));

@@ -2,6 +2,7 @@
 import { type EventView, timeline } from "../../events/events.ts";
 import { endOf, readDayOrTime } from "../../http/date-range.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
+import type { Page } from "../../platform/database/page.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { notFound } from "../../platform/refusal.ts";
 import { readHeld } from "../../platform/storage/blobs.ts";
@@ -10,28 +11,15 @@ import * as queries from "../queries.ts";
 import type { EmailFilter } from "../search/list-queries.ts";
 import { searchEmails } from "../search/search.ts";
 
-export type EmailQuery = {
-  limit: number;
-  offset: number;
-  below: string;
-  status?: string;
-  from?: string;
-  to?: string;
-  subject?: string;
-  tag?: string;
-  domain_id?: string;
-  environment?: string;
-  message_id?: string;
-  from_date?: string;
-  to_date?: string;
-};
+export type EmailQuery = Page & Omit<EmailFilter, "id_from" | "id_to"> & { from_date?: string; to_date?: string };
 
 /** One page of e-mails with their recipients, newest first, and the total. */
-export async function listEmails(world: Pick<World, "db">, orgId: string, query: EmailQuery) {
+export async function listEmails(world: Pick<World, "db" | "clock">, orgId: string, query: EmailQuery) {
   const { limit, offset, below } = query;
   const filter = toFilter(query);
   return world.db.asOrg(orgId, async (tx) => {
-    const { rows, total } = await searchEmails(tx, orgId, filter, { limit, offset, below });
+    const page = { limit, offset, below, now_ms: world.clock.now() };
+    const { rows, total } = await searchEmails(tx, orgId, filter, page);
     return { emails: await withRecipients(tx, orgId, rows), ...total, limit, offset };
   });
 }

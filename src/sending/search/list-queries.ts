@@ -1,4 +1,4 @@
-// SQL that lists sent mail from its own rows. Days whose texts are packed: search-queries.ts.
+// SQL that lists sent mail from its own rows. Days whose texts are packed: search.ts.
 import { spelled } from "../../http/like.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
@@ -17,8 +17,6 @@ export type EmailFilter = {
   domain_id?: string;
   environment?: string;
   message_id?: string;
-  from_date?: Date;
-  to_date?: Date;
   id_from?: string;
   id_to?: string;
 };

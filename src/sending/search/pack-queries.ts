@@ -1,10 +1,8 @@
 // SQL that packs texts of sent mail (message_texts), and what of them are packed.
 import type { Query, Tx } from "../../platform/database/db.ts";
+import type { Day } from "../../platform/packed/packed-days.ts";
 import { facets, lines, PART_END, plain, ROWS_IN_ONE } from "../../platform/packed/packed-lines.ts";
 import { SHOWN } from "./list-queries.ts";
-
-/** One UTC day, and its ids. */
-export type Day = { day: string; from_id: string; to_id: string };
 
 /** Days of which all is packed that is to be. */
 export async function findNotedDays(db: Query): Promise<Set<string>> {
@@ -27,9 +25,9 @@ export async function noteDay(db: Query, day: string): Promise<void> {
   await db.execute("insert into message_texts_day (day) values ($1) on conflict do nothing", [day]);
 }
 
-/** Days before the oldest day of mail are forgotten. */
-export async function forgetNotedDays(db: Query, oldest: string): Promise<void> {
-  await db.execute("delete from message_texts_day where day < $1", [oldest]);
+/** Days before the oldest day of mail are forgotten, and those that are not over. */
+export async function forgetNotedDays(db: Query, { oldest, open }: { oldest: string; open: string }): Promise<void> {
+  await db.execute("delete from message_texts_day where day < $1 or day >= $2", [oldest, open]);
 }
 
 const SENDER = `case when strpos(lower(m.from_header), lower(m.from_address)) > 0 then ${plain("m.from_header")}

@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { LAST_ID } from "../../platform/database/page.ts";
 import { totalOf } from "../../platform/database/totals.ts";
+import { firstOpenDay } from "../../platform/packed/packed-days.ts";
 import { uuidFloor } from "../../platform/random.ts";
 import { countEmails, type EmailFilter, listEmails } from "./list-queries.ts";
 import { packPastDays } from "./pack.ts";
@@ -11,11 +12,13 @@ import { searchEmails } from "./search.ts";
 
 const DAY_MS = 86_400_000;
 let api: TestApi;
+let now_ms = 0;
 let today = 0;
 
 before(async () => {
   api = await testApi();
-  today = Math.floor(api.world.clock.now() / DAY_MS) * DAY_MS;
+  now_ms = api.world.clock.now();
+  today = Date.parse(firstOpenDay(now_ms).day);
   const { db } = api.world;
   for (const ago of [0, 1, 2, 3, 4]) {
     const day = new Date(today - ago * DAY_MS).toISOString().slice(0, 10);
@@ -114,7 +117,7 @@ test("what packed texts find is what the rows say: pages, order and totals, for 
           { limit: 7, offset: 333, below: LAST_ID },
           { limit: 20, offset: 2, below: middle },
         ]) {
-          const { rows: emails, total } = await searchEmails(tx, api.org_id, filter, page);
+          const { rows: emails, total } = await searchEmails(tx, api.org_id, filter, { ...page, now_ms });
           const expected = rows.filter(({ id }) => id < page.below).slice(page.offset, page.offset + page.limit);
           assert.deepEqual(emails, expected, name);
           const count = () => countEmails(tx, api.org_id, filter);
@@ -146,7 +149,7 @@ test("a day of many e-mails is packed once, one of few is not, and another organ
       tx,
       api.org_id,
       { subject: "order" },
-      { limit: 50, offset: 0, below: LAST_ID },
+      { limit: 50, offset: 0, below: LAST_ID, now_ms },
     );
     assert.deepEqual({ emails, total }, { emails: [], total: { total: 0 } });
   });

@@ -14,7 +14,7 @@ const SOURCE = { table: "message", as: "m", packed: "message_texts", columns: EM
 const PACKED = new Set(["from", "to", "subject", "tag", ...Object.keys(FACETS)]);
 
 /** One page of e-mails, newest first, and the total. */
-export function searchEmails(tx: Tx, orgId: string, filter: EmailFilter, page: Page) {
+export function searchEmails(tx: Tx, orgId: string, filter: EmailFilter, page: Page & { now_ms: number }) {
   const given = Object.entries(filter).filter(([, value]) => value !== undefined && value !== "");
   const isBound = (name: string) => name === "id_from" || name === "id_to";
   const part = (belongs: (name: string) => boolean): EmailFilter =>
