@@ -59,6 +59,8 @@ test("a link comes back as it was sent, whatever a program that makes text of HT
     [`<p>code <x\ny<br>${link}</p>`, `codeP${link}`],
     [`<p>${link}<b>/more</b></p>`, `${link}/more`],
     [`<p><b>x</b>${link}<i>&amp;z=1</i></p>`, `x${link}&z=1`],
+    [`<table><tr><td>x</td><td>${link}</td><td>/y</td></tr></table>`, `x${link}/y`],
+    [`<p>x</p><p>${link}</p><p>/y</p>`, `x${link}/y`],
     [
       `<p>https://evil.example/<b>?e=lena</b>.quokka@privat.example</p>`,
       `https://evil.example/?e=lena.quokka@privat.example`,
