@@ -28,7 +28,7 @@ export type ParsePool = {
   writeForwards(bytes: Buffer, order: ForwardsOrder): Promise<ForwardsOutcome>;
   /** A finished message encrypted for a key, as encryptMail does it; null where it cannot be. */
   encrypt(bytes: Buffer, pgp: Encrypting): Promise<Buffer | null>;
-  /** Ends the workers; what is under way or waits has failed. */
+  /** What is under way or waits has failed, and its workers end; idle ones stay for the other pools of the process. */
   stop(): Promise<void>;
 };
 
@@ -56,9 +56,12 @@ type Job = { task: ParseTask; bytes: Buffer; done: (answer: ParseAnswer | Failed
 type Thread = { worker: Worker; jobs: Job[]; timer: NodeJS.Timeout };
 type State = { options: ParsePoolOptions; waiting: Job[]; idle: Worker[]; busy: Set<Thread>; stopped: boolean };
 
+/** Workers with nothing to do, by what they are: a worker knows nothing of its pool, so each pool of a process takes any. */
+const idleWorkers = new Map<string, Worker[]>();
+
 /** Makes the pool; workers start when they are first needed, at most `size` of them, and do not keep the process alive. */
 export function createParsePool(options: ParsePoolOptions): ParsePool {
-  const state: State = { options, waiting: [], idle: [], busy: new Set(), stopped: false };
+  const state: State = { options, waiting: [], idle: idleOf(options), busy: new Set(), stopped: false };
   return {
     async parse(bytes) {
       const answer = await enqueue(state, { as: "mail" }, bytes);
@@ -84,6 +87,13 @@ export function createParsePool(options: ParsePoolOptions): ParsePool {
     },
     stop: () => stop(state),
   };
+}
+
+function idleOf({ memory_mib, worker }: ParsePoolOptions): Worker[] {
+  const kind = `${memory_mib} ${worker ?? ""}`;
+  const idle = idleWorkers.get(kind) ?? [];
+  idleWorkers.set(kind, idle);
+  return idle;
 }
 
 function enqueue(state: State, task: ParseTask, bytes: Buffer): Promise<ParseAnswer | Failed> {
@@ -213,5 +223,5 @@ async function stop(state: State): Promise<void> {
     for (const job of jobs) job.done(failed("the parser has stopped"));
   }
   state.busy.clear();
-  await Promise.all([...threads.map(({ worker }) => worker), ...state.idle.splice(0)].map(endWorker));
+  await Promise.all(threads.map(({ worker }) => endWorker(worker)));
 }
