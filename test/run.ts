@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { CHECKS, runChecks } from "./runner/checks.ts";
 import { groupFiles, writeGroup } from "./runner/groups.ts";
 import { ofProcess } from "./runner/processor.ts";
+import { makeRsaKeys } from "./runner/rsa-keys.ts";
 import { readNotes, seconds, startProgress, tableOf } from "./runner/times.ts";
 import { ALL_ROUNDS } from "./support/rounds.ts";
 import type { TestServer } from "./support/test-server.ts";
@@ -144,7 +145,9 @@ async function runOnServer(files: string[], asked: Asked, signal: AbortSignal): 
   const began = performance.now();
   let server: TestServer | undefined;
   try {
+    const keys = makeRsaKeys(folder);
     server = await startTestServer(process.env.DATABASE_URL, folder);
+    await keys;
     tellTests(server, folder, asked);
     const counts = await runFiles(files, { folder, notes, signal });
     const database = server.pid === null ? null : ofProcess(server.pid);

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import { after, before, suite } from "node:test";
 import { pathToFileURL } from "node:url";
 import { processorMs } from "./processor.ts";
+import { handOutRsaKeys } from "./rsa-keys.ts";
 import type { Note } from "./times.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -14,6 +15,7 @@ const GRACE_MS = 30_000;
 /** Registers these files (paths from the root of the repository), and notes in `notes` when each begins and ends. */
 export function playFiles(files: readonly string[], notes: string): void {
   endInTime(files);
+  handOutRsaKeys();
   process.once("exit", () => note(notes, { kind: "process", file: files[0] ?? "", ...processorMs() }));
   for (const file of files) void suite(file, () => playFile(file, notes));
 }
