@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const ROOT = join(import.meta.dirname, "../..");
-const SHARING_MAX = 20;
+const SHARING_MAX = 40;
 /** Stories wait more than they work: a group of many would end last. */
 const STORIES_SHARING_MAX = 5;
 const STORIES = "test/scenarios";
@@ -14,7 +14,8 @@ const STORIES = "test/scenarios";
 /** What a process has once: settings, signals, streams, memory, mocks of modules, threads. */
 const OF_THE_PROCESS =
   /\bprocess\.(?!execPath|versions|platform|pid|getuid|hrtime|uptime)[a-z]|\bmock\b|\bglobalThis\b|\bgc\(|node:(?:v8|vm|worker_threads)|dns\.setServers/;
-const APART = /^test\/(?:faults\/kill|simulation|fuzz|corpora)\b|support\/(?:scene|postern-process|resident)\.ts/m;
+const APART =
+  /^test\/(?:simulation\/simulation|fuzz\/fuzz|corpora\/corpora)\b|support\/(?:scene|postern-process|resident)\.ts/m;
 const LONG_AS_A_RULE = /^test\/(?:faults|scenarios|simulation|corpora)\//;
 
 /** Groups of files, in the order in which they should begin: what takes long first, so that nothing long ends alone. */

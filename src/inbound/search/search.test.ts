@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { rounds } from "../../../test/support/rounds.ts";
 import { LAST_ID } from "../../platform/database/page.ts";
 import { totalOf } from "../../platform/database/totals.ts";
 import { firstOpenDay } from "../../platform/packed/packed-days.ts";
@@ -78,12 +79,18 @@ function bounds(): EmailFilter[] {
   return [{}, within(at(3, 50), at(1, 60)), within(at(3), at(2))];
 }
 
+/** One of so many combinations of a time, a filter and a direction. */
+const every = rounds(3, 1);
+
 async function compareAll(filters: readonly EmailFilter[]): Promise<number> {
   return api.world.db.asOrg(api.org_id, async (tx) => {
     let found = 0;
+    let turn = 0;
     for (const bound of bounds())
       for (const asked of filters)
         for (const direction of ["asc", "desc"] as const) {
+          turn += 1;
+          if (turn % every !== 0) continue;
           const filter = { ...asked, ...bound };
           const order = { sort: "received_at", direction } as const;
           const rows = await listEmails(tx, api.org_id, filter, { ...order, limit: 5000, offset: 0, below: LAST_ID });
@@ -119,7 +126,7 @@ const dayOf = (ago: number) => new Date(today - ago * DAY_MS).toISOString().slic
 
 test("what packed texts find is what the rows say, in both directions, for each filter within each time", async () => {
   assert.deepEqual(await packedDays(), [dayOf(3), dayOf(1)]);
-  assert.ok((await compareAll(FILTERS)) > 5_000);
+  assert.ok((await compareAll(FILTERS)) > 5_000 / every);
 });
 
 test("in another order the page comes from the rows, and the total is the same", async () => {
