@@ -8,10 +8,13 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 export type Check = readonly [name: string, ...command: string[]];
 
+const TSC = ["node_modules/typescript/bin/tsc", "--noEmit", "--incremental", "--tsBuildInfoFile"] as const;
+
+/** The compiler keeps what it found, and looks again at what has changed since: 4 s instead of 18. */
 export const CHECKS: readonly Check[] = [
   ["biome check", "node_modules/@biomejs/biome/bin/biome", "check", "."],
-  ["tsc --noEmit", "node_modules/typescript/bin/tsc", "--noEmit"],
-  ["tsc of the dashboard", "node_modules/typescript/bin/tsc", "--noEmit", "-p", "dashboard"],
+  ["tsc", ...TSC, "node_modules/.cache/tsc.tsbuildinfo"],
+  ["tsc of the dashboard", ...TSC, "node_modules/.cache/tsc-dashboard.tsbuildinfo", "-p", "dashboard"],
 ];
 /** In `npm test` it is one of the test files. */
 export const TIDY: Check = ["tidy", "--test", "--test-reporter=dot", "test/tidy.test.ts"];
