@@ -27,6 +27,7 @@ import type { Api } from "./http/http.ts";
 import { startInboundWork } from "./inbound/background.ts";
 import { createInbound, type Inbound } from "./inbound/inbound.ts";
 import { quarantineOf } from "./inbound/read/emails.ts";
+import { mountOperatorMail } from "./inbound/read/operator-routes.ts";
 import { type Mx, startMx } from "./inbound/receive/mx.ts";
 import { mountInbound } from "./inbound/routes.ts";
 import { startPackingReceived } from "./inbound/search/pack.ts";
@@ -129,7 +130,8 @@ export function mountFeatures(api: Api, world: World, engine: Engine): void {
   mountAliases(api, world, { isMasked: maskedAddresses(world) });
   mountDmarc(api, world, dmarcPorts(world));
   mountMasked(api, world, masked);
-  mountInbound(api, world, engine.inbound ?? ownInbound(api, world, engine));
+  engine.inbound ??= ownInbound(api, world, engine);
+  mountInbound(api, world, engine.inbound);
 }
 
 /** Mounts what is open to people without an API key: each link carries its own proof. */
@@ -146,6 +148,7 @@ export function mountOpenRoutes(api: Api, world: World, engine: Engine): void {
     mountSources(scope, world);
     mountRelayed(scope, world);
     mountHealth(scope, world, () => examine({ try_smtp: null }, () => world.config));
+    if (engine.inbound) mountOperatorMail(scope, world, engine.inbound);
   });
 }
 

@@ -64,3 +64,12 @@ export function domainSpam(id: string) {
     queryFn: ({ signal }) => take(v1.GET("/v1/domains/{id}/spam", { params: { path: { id } }, signal })),
   });
 }
+
+/** What is downloaded of a received mail. */
+export function inboundDownloads(id: string) {
+  const files = "/v1/inbound-emails/{id}/attachments/{attachment_id}/download";
+  return {
+    source: () => take(v1.GET("/v1/inbound-emails/{id}/raw", { params: { path: { id } }, parseAs: "blob" })),
+    file: (attachment_id: string) => take(v1.GET(files, { params: { path: { id, attachment_id } }, parseAs: "blob" })),
+  };
+}

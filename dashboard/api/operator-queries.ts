@@ -1,7 +1,7 @@
 // What the pages of operators read: one function a question, each with the name under which the answer is kept.
 import { queryOptions } from "@tanstack/react-query";
 import type { OrganizationFilters } from "../lib/list-filters.ts";
-import type { QueueFilters, RelayFilters, SourceFilters } from "../lib/operator-filters.ts";
+import type { OwnMailFilters, QueueFilters, RelayFilters, SourceFilters } from "../lib/operator-filters.ts";
 import { people, take } from "./client.ts";
 import { PAGE_ROWS } from "./queries.ts";
 
@@ -95,3 +95,32 @@ export const health = queryOptions({
   queryFn: ({ signal }) => take(people.GET("/dashboard/api/operator/health", { signal })),
   refetchInterval: AGAIN_MS,
 });
+
+const OWN_MAIL = "/dashboard/api/operator/mail/{id}";
+
+export function ownMail(filters: OwnMailFilters) {
+  return queryOptions({
+    queryKey: ["operator", "mail", filters],
+    queryFn: ({ signal }) =>
+      take(people.GET("/dashboard/api/operator/mail", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
+    placeholderData: (before) => before,
+    refetchInterval: AGAIN_MS,
+  });
+}
+
+export function oneOwnMail(id: string) {
+  return queryOptions({
+    queryKey: ["operator", "mail", "of", id],
+    queryFn: ({ signal }) => take(people.GET(OWN_MAIL, { params: { path: { id } }, signal })),
+  });
+}
+
+/** What is downloaded of it. */
+export function ownMailDownloads(id: string) {
+  const files = `${OWN_MAIL}/attachments/{attachment_id}/download` as const;
+  return {
+    source: () => take(people.GET(`${OWN_MAIL}/raw`, { params: { path: { id } }, parseAs: "blob" })),
+    file: (attachment_id: string) =>
+      take(people.GET(files, { params: { path: { id, attachment_id } }, parseAs: "blob" })),
+  };
+}

@@ -41,6 +41,7 @@ const READERS: [name: string, read: Read, full: Record<string, unknown>][] = [
   ["failed mail", masked.readFailedFilters, { kind: "reply", alias_id: AFTER, after: AFTER }],
   ["queue", operator.readQueueFilters, { query: "x", state: "resting", after: "3 b.example" }],
   ["sources", operator.readSourceFilters, { query: "x", state: "out_of_use", after: `192.0.2.1 ${AFTER}` }],
+  ["the installation's mail", operator.readOwnMailFilters, { query: "x", mailbox: "abuse", after: AFTER }],
   ["relays", operator.readRelayFilters, { query: "x", state: "standby", after: `3 ${AFTER}` }],
 ];
 

@@ -24,3 +24,11 @@ export function readRelayFilters(search: Search): RelayFilters {
   const state = oneOf(search, "state", RELAY_STATES);
   return dense({ query: text(search, "query"), state, after: text(search, "after") });
 }
+
+export const MAILBOXES = ["postmaster", "abuse", "feedback", "fbl", "hostmaster", "security"] as const;
+export type OwnMailFilters = { query?: string; mailbox?: (typeof MAILBOXES)[number]; after?: string };
+
+export function readOwnMailFilters(search: Search): OwnMailFilters {
+  const mailbox = oneOf(search, "mailbox", MAILBOXES);
+  return dense({ query: text(search, "query"), mailbox, after: text(search, "after") });
+}

@@ -3,10 +3,13 @@ import type { Schemas } from "../api/client.ts";
 import type { Tone } from "./why.ts";
 
 type Mail = Schemas["InboundEmail"];
+export type Judged = Pick<Mail, "spf" | "dkim" | "auth_results"> & {
+  envelope: Pick<Mail["envelope"], "from" | "helo" | "remote_ip">;
+};
 export type Verdict = { name: string; result: string; tone: Tone; text: string };
 
 /** SPF and DKIM always; DMARC where the plan shows it. */
-export function explainVerdicts({ spf, dkim, auth_results: known, envelope }: Mail): Verdict[] {
+export function explainVerdicts({ spf, dkim, auth_results: known, envelope }: Judged): Verdict[] {
   const domain = domainOf(envelope.from ?? "") || envelope.helo || "the sender's domain";
   const verdicts: Verdict[] = [
     { name: "SPF", result: spf, tone: toneOf(spf), text: spfText(spf, domain, envelope.remote_ip ?? "this address") },

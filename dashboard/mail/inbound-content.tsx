@@ -1,14 +1,18 @@
 // The content of a received mail: HTML in its frame, text, headers and files as text.
 import * as Tabs from "@radix-ui/react-tabs";
-import { type Schemas, take, v1 } from "../api/client.ts";
+import type { Schemas } from "../api/client.ts";
 import { DownloadButton } from "../forms/download-button.tsx";
 import { saySize } from "../lib/times.ts";
 import { Headers } from "./content.tsx";
 import { HtmlFrame } from "./html-frame.tsx";
 
-type Mail = Schemas["InboundEmail"];
+type File = Pick<Schemas["InboundAttachment"], "id" | "filename" | "content_type" | "size">;
+type Content = Pick<Schemas["InboundEmail"], "id" | "html" | "text" | "headers"> & { attachments: File[] };
+/** Where the source and the files are fetched from: answers are blobs. */
+type From = { source(): Promise<unknown>; file(id: string): Promise<unknown> };
 
-export function InboundContent({ mail: { id, html, text, headers, attachments } }: { mail: Mail }) {
+export function InboundContent({ mail, from }: { mail: Content; from: From }) {
+  const { id, html, text, headers, attachments } = mail;
   const first = html !== null ? "html" : text !== null ? "text" : "headers";
   return (
     <section className="panel pad" aria-labelledby="content">
@@ -38,21 +42,17 @@ export function InboundContent({ mail: { id, html, text, headers, attachments } 
           <Headers headers={headers} />
         </Tabs.Content>
         <Tabs.Content value="files">
-          <Files mailId={id} attachments={attachments} />
+          <Files attachments={attachments} fetch={from.file} />
         </Tabs.Content>
       </Tabs.Root>
       <div className="acts">
-        <DownloadButton
-          fetch={() => take(v1.GET("/v1/inbound-emails/{id}/raw", { params: { path: { id } }, parseAs: "blob" }))}
-          name={`${id}.eml`}
-          label="Download the source"
-        />
+        <DownloadButton fetch={from.source} name={`${id}.eml`} label="Download the source" />
       </div>
     </section>
   );
 }
 
-function Files({ mailId, attachments }: Pick<Mail, "attachments"> & { mailId: string }) {
+function Files({ attachments, fetch }: { attachments: File[]; fetch: From["file"] }) {
   return (
     <table className="table">
       <thead>
@@ -73,7 +73,7 @@ function Files({ mailId, attachments }: Pick<Mail, "attachments"> & { mailId: st
             <td className="r">{saySize(size)}</td>
             <td className="r">
               <DownloadButton
-                fetch={() => attachment(mailId, id)}
+                fetch={() => fetch(id)}
                 name={filename ?? "file"}
                 label="Download"
                 what={filename ?? "the file"}
@@ -84,9 +84,4 @@ function Files({ mailId, attachments }: Pick<Mail, "attachments"> & { mailId: st
       </tbody>
     </table>
   );
-}
-
-function attachment(id: string, attachment_id: string): Promise<unknown> {
-  const params = { path: { id, attachment_id } };
-  return take(v1.GET("/v1/inbound-emails/{id}/attachments/{attachment_id}/download", { params, parseAs: "blob" }));
 }

@@ -21,7 +21,7 @@ import {
   readMaskedAliasView,
   readMaskedFilters,
 } from "../lib/masked-filters.ts";
-import { readQueueFilters, readRelayFilters, readSourceFilters } from "../lib/operator-filters.ts";
+import { readOwnMailFilters, readQueueFilters, readRelayFilters, readSourceFilters } from "../lib/operator-filters.ts";
 import { LinkPage } from "./link.tsx";
 import { NotHere, PageFault } from "./not-here.tsx";
 import { readSignIn, SignIn } from "./sign-in.tsx";
@@ -242,6 +242,17 @@ const operator = [
     path: "/operator/relays",
     validateSearch: readRelayFilters,
     component: lazyRouteComponent(() => import("./operator/relays.tsx"), "Relays"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/mail",
+    validateSearch: readOwnMailFilters,
+    component: lazyRouteComponent(() => import("./operator/mail.tsx"), "OwnMail"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/operator/mail/$id",
+    component: lazyRouteComponent(() => import("./operator/one-mail.tsx"), "OneOwnMail"),
   }),
   createRoute({
     getParentRoute: () => root,

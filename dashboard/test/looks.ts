@@ -17,7 +17,7 @@ export type Look = { name: string; path: string; ready: string; as?: "nobody" | 
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
-export function pagesOf({ mails, records, links, inbound, templates, masked }: Stage): Look[] {
+export function pagesOf({ mails, records, links, inbound, templates, masked, own_mail }: Stage): Look[] {
   return [
     { name: "start", path: "/", ready: "Make an API key" },
     { name: "keys", path: "/keys", ready: "read at" },
@@ -92,6 +92,12 @@ export function pagesOf({ mails, records, links, inbound, templates, masked }: S
     { name: "operator-relays", path: "/operator/relays", ready: "read at" },
     { name: "operator-relays-none", path: "/operator/relays?state=standby", ready: "No relay fits" },
     { name: "operator-relays-denied", path: "/operator/relays", ready: "does not include this", as: "newcomer" },
+    { name: "operator-mail", path: "/operator/mail", ready: "read at" },
+    { name: "operator-mail-none", path: "/operator/mail?query=nothing", ready: "No mail fits" },
+    { name: "operator-mail-denied", path: "/operator/mail", ready: "does not include this", as: "newcomer" },
+    { name: "operator-mail-one", path: `/operator/mail/${own_mail.letter}`, ready: "Load them" },
+    { name: "operator-mail-complaint", path: `/operator/mail/${own_mail.complaint}`, ready: "Look at this one" },
+    { name: "operator-mail-missing", path: `/operator/mail/${records.job}`, ready: "Not here" },
     { name: "operator-health", path: "/operator/health", ready: "asked by" },
     { name: "operator-health-denied", path: "/operator/health", ready: "does not include this", as: "newcomer" },
     { name: "operator-queue-denied", path: "/operator/queue", ready: "does not include this", as: "newcomer" },

@@ -8,7 +8,7 @@ import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { fillDomains } from "./fill-domains.ts";
 import { fillInbound, type InboundRecords } from "./fill-inbound.ts";
 import { addPatternDomain, fillMasked, type MaskedRecords, REFUSED_ONCE } from "./fill-masked.ts";
-import { fillOperator } from "./fill-operator.ts";
+import { fillOperator, type OwnMailRecords } from "./fill-operator.ts";
 import { fillTemplates, type TemplateRecords } from "./fill-templates.ts";
 import { invite, inviteToSignUp, type Person, setUpFirst, signUp } from "./persons.ts";
 
@@ -36,6 +36,7 @@ export type Stage = {
   inbound: InboundRecords;
   templates: TemplateRecords;
   masked: MaskedRecords;
+  own_mail: OwnMailRecords;
   /** A page of its own; what it complains of (console errors, policy reports, requests to elsewhere) lands in `complaints`. */
   open(options?: Opening): Promise<Opened>;
   /** Pictures of all pages that are open, `<path>-1.png` and so on; answers where they are. */
@@ -69,7 +70,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
     const newcomer = await signUp(scene, owner, { email: "remi@atelier-brun.example", name: "Rémi Brun" });
     const masked = await fillMasked(scene);
     await fillDomains(scene);
-    await fillOperator(scene, owner);
+    const own_mail = await fillOperator(scene, owner);
     const browser = undo.adopt(await launch(executablePath), (one) => one.close());
     const open: Stage["open"] = (options) => openPage(browser, { as: owner, at: scene.base_url, ...options });
     const picture = async (path: string) => {
@@ -88,6 +89,7 @@ export async function setStage(executablePath: string): Promise<Stage> {
       inbound,
       templates,
       masked,
+      own_mail,
       open,
       picture,
       [Symbol.asyncDispose]: () => undo.disposeAsync(),

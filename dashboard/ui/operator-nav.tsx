@@ -7,6 +7,7 @@ const PAGES = [
   ["/operator/queue", "Queue"],
   ["/operator/sources", "Sources"],
   ["/operator/relays", "Relays"],
+  ["/operator/mail", "Mail"],
   ["/operator/health", "Health"],
 ] as const;
 

@@ -14,7 +14,7 @@ import { createParsePool } from "../parsing/parse-pool.ts";
 import type { World } from "../platform/world.ts";
 import { customerHandler } from "./process/customer.ts";
 import { createExamination, type Examinable, type Examined } from "./process/examination.ts";
-import { keptVerdicts } from "./process/findings.ts";
+import { describeHeld, keptVerdicts } from "./process/findings.ts";
 import { createFinisher } from "./process/finish.ts";
 import { KEPT, putAside } from "./process/outcome.ts";
 import { createProcessor, type Processor, type ProcessorParts } from "./process/processor.ts";
@@ -78,6 +78,9 @@ const PARSERS = 2;
 const PARSE_WALL_MS = 10_000;
 const PARSE_MEMORY_MIB = 256;
 
+/** Mail for the operator is not judged: what is refused or hidden there is what somebody wanted to complain of. */
+const NOT_JUDGED = { score: null, verdict: null, symbols: [] };
+
 export type InboundOptions = Pick<ProcessorParts, "claims" | "quick_ms">;
 
 /** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */
@@ -138,19 +141,21 @@ function allHandlers(world: World, ports: InboundPorts): Map<Kind, Handler> {
   const plans = planFinder(world);
   const findForwarder = findSender(world);
   const returned = returnedMailHandler(world, ports);
+  const findThread = threadFinder(world);
   const customer = customerHandler(world, {
     spam: ports.spam,
     rules: ports.rules,
-    findThread: threadFinder(world),
+    findThread,
     showsAuth: async (orgId) => showsAuthResults((await plans(orgId)) ?? "free"),
     findSender: findForwarder,
   });
+  const describe = (mail: Mail) => describeHeld(world, findThread, mail, NOT_JUDGED);
   return new Map<Kind, Handler>([
     ["alias", customer],
     ["catch_all", customer],
     ["return_path", returned],
     ["feedback", returned],
-    ["operator", returned],
+    ["operator", async (mail) => ({ ...(await returned(mail)), found: await describe(mail) })],
     ["srs", relayBounce(world, { findSender: findForwarder })],
     ...ports.handlers,
   ]);

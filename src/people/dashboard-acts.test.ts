@@ -17,6 +17,7 @@ const OPERATORS = new Set([
   ...["listQueue", "getQueueDestination", "suspendDestination", "resumeDestination", "retryDestination"],
   ...["dropDestination", "getHealth", "lookAtHealth", "getOrganizationReview"],
   ...["listSources", "holdSource", "giveBackSource", "listRelays"],
+  ...["listOperatorMail", "getOperatorMail", "getOperatorMailRaw", "downloadOperatorMailAttachment"],
 ]);
 const DANGEROUS = new Set([
   ...["changePassword", "offerTotp", "confirmTotp", "removeTotp", "offerPasskey", "addPasskey", "removePasskey"],

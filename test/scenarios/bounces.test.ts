@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { describeOperatorMail, readOperatorMail } from "../../src/inbound/read/operator-mail.ts";
+import { setUp } from "../support/people.ts";
 import { type RawSmtp, rawSmtp } from "../support/raw-smtp.ts";
 import { processedMail, type Receiving, startTestReceiving, takenId } from "../support/receiving.ts";
 import { type Copy, feedbackReport, fieldOf, postfixBounce } from "../support/returned-mail.ts";
@@ -384,4 +385,87 @@ test("the operator's mailboxes exist at each of our names, postmaster without on
     assert.equal(await readOperatorMail(r.api.world, unknown), null);
   }
   assert.ok(lines.some((text) => text.endsWith("none of our messages was found for this complaint")));
+});
+
+const MAIL = "/dashboard/api/operator/mail";
+const COMPLAINT = [
+  "From: Ann Reader <ann@b.example>",
+  "Subject: =?utf-8?q?Spam_from_r=C3=A9seau?=",
+  "Message-ID: <complaint-7@b.example>",
+  'Content-Type: multipart/mixed; boundary="x"',
+  "",
+  "--x",
+  "Content-Type: text/html; charset=utf-8",
+  "",
+  "<p>Please stop</p><script>alert(1)</script>",
+  "--x",
+  'Content-Type: text/html; name="evidence.html"',
+  'Content-Disposition: attachment; filename="evidence.html"',
+  "",
+  "<script>alert(2)</script>",
+  "--x--",
+  "",
+].join("\r\n");
+
+test("operators list, search and read the installation's mail in the dashboard; its files leave as downloads", async () => {
+  const operator = await setUp(r.api, "operator@example.net");
+  const list = async (query: string) => {
+    const { status, body } = await operator.ask("GET", `${MAIL}?${query}`);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
+  };
+  await taken("abuse+seven@postern.test", COMPLAINT, "ann@b.example");
+  for (const query of ["query=R%C3%89SEAU", "query=ann@b", "query=Ann%20Reader", "query=abuse%2Bseven"]) {
+    const { mails, total, next } = await list(`mailbox=abuse&${query}`);
+    assert.deepEqual([mails.length, total, next, mails[0].subject], [1, 1, null, "Spam from r\u00e9seau"], query);
+  }
+  assert.equal((await list("mailbox=security")).total, 0);
+  assert.equal((await list("query=seven&mailbox=postmaster")).total, 0);
+  const [row] = (await list("query=seven")).mails;
+  assert.deepEqual(
+    [row.mailbox, row.recipient, row.envelope_from, row.from_address, row.has_attachments],
+    ["abuse", "abuse+seven@postern.test", "ann@b.example", "Ann Reader <ann@b.example>", true],
+  );
+  const { mail: one } = (await operator.ask("GET", `${MAIL}/${row.id}`)).body;
+  assert.equal(one.html.trim(), "<p>Please stop</p><script>alert(1)</script>");
+  assert.deepEqual([one.message_id, one.envelope.helo], ["<complaint-7@b.example>", "client.example"]);
+  assert.equal(one.auth_results.dkim.result, "none");
+  const [file] = one.attachments;
+  const download = await operator.ask("GET", `${MAIL}/${row.id}/attachments/${file.id}/download`);
+  assert.equal(download.headers["content-type"], "application/octet-stream");
+  assert.match(String(download.headers["content-disposition"]), /^attachment; filename="evidence.html"/);
+  assert.match(String(download.headers["content-security-policy"]), /^sandbox/);
+  const raw = await operator.ask("GET", `${MAIL}/${row.id}/raw`);
+  assert.match(String(raw.headers["content-disposition"]), /^attachment/);
+  assert.match(raw.body, /^Return-Path: <ann@b.example>\r\n/);
+  assert.ok(raw.body.endsWith(COMPLAINT));
+});
+
+test("pages of the operator's mail follow each other; what is not the operator's is not there", async () => {
+  const operator = await setUp(r.api, "second.operator@example.net");
+  const all: string[] = [];
+  for (let next: string | null = ""; next !== null; ) {
+    const { body } = await operator.ask("GET", `${MAIL}?limit=3${next && `&after=${next}`}`);
+    all.push(...body.mails.map(({ id }: { id: string }) => id));
+    next = body.next;
+  }
+  assert.deepEqual(all, [...new Set(all)].toSorted().reverse());
+  assert.equal(all.length, (await operator.ask("GET", MAIL)).body.total);
+  const simulated = await r.api.ask("POST", "/v1/inbound-emails/simulate", {
+    ...{ from: "a@b.example", to: "postmaster@postern.test", text: "for a test" },
+  });
+  assert.equal(simulated.body.accepted, false, JSON.stringify(simulated.body));
+  const theirs = await r.api.ask("GET", "/v1/inbound-emails");
+  const others = [r.api.world.random.uuid(), "x", ...theirs.body.emails.map(({ id }: { id: string }) => id)];
+  for (const id of others) {
+    for (const path of [id, `${id}/raw`, `${id}/attachments/${id}/download`])
+      assert.equal((await operator.ask("GET", `${MAIL}/${path}`)).status, 404, path);
+  }
+  for (const [query, field] of [
+    ["mailbox=nobody", "mailbox"],
+    ["after=x", "after"],
+  ]) {
+    const { status, body } = await operator.ask("GET", `${MAIL}?${query}`);
+    assert.deepEqual([status, body.field], [400, field]);
+  }
 });

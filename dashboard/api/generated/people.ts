@@ -801,6 +801,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dashboard/api/operator/mail": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what came for postmaster@, abuse@ and the feedback addresses of the installation, newest first */
+        get: operations["listOperatorMail"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/mail/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get one with its content */
+        get: operations["getOperatorMail"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/mail/{id}/raw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The message as it came, with our trace fields in front; always as a download */
+        get: operations["getOperatorMailRaw"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dashboard/api/operator/mail/{id}/attachments/{attachment_id}/download": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Download an attachment; types that a browser would run are application/octet-stream */
+        get: operations["downloadOperatorMailAttachment"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -827,6 +895,11 @@ export interface components {
         };
         AskForResetRequest: {
             email: string;
+        };
+        AuthResults: {
+            dkim: components["schemas"]["DkimResult"];
+            spf: components["schemas"]["SpfResult"];
+            dmarc: components["schemas"]["DmarcResult"];
         };
         /** @description null: the plan's limit again */
         ChangeOrganizationRequest: {
@@ -858,6 +931,19 @@ export interface components {
             /** @description What was deleted */
             id: string;
         };
+        DkimResult: {
+            result: string;
+            domain: string | null;
+            selector: string | null;
+            passed_domains: string[];
+            from_aligned: boolean;
+        };
+        DmarcResult: {
+            result: string;
+            from_domain: string | null;
+            dkim_aligned: boolean;
+            spf_aligned: boolean;
+        };
         Done: {
             /** @description Always true */
             done: boolean;
@@ -886,6 +972,13 @@ export interface components {
          * @enum {string}
          */
         ErrorCode: "validation_error" | "invalid_json" | "payload_too_large" | "template_variable_missing" | "template_error" | "missing_api_key" | "invalid_api_key" | "domain_not_ready" | "domain_not_owned" | "plan_limit_reached" | "organization_in_review" | "organization_suspended" | "test_key_not_allowed" | "not_found" | "already_exists" | "idempotency_conflict" | "invalid_state" | "all_recipients_suppressed" | "rate_limit_exceeded" | "internal_error" | "unavailable" | "batch_rejected";
+        /** @description A header field of a message */
+        HeaderField: {
+            /** @description The field's name as it was written */
+            name: string;
+            /** @description The field's value, unfolded */
+            value: string;
+        };
         Health: {
             /** @description That answers */
             machine: string;
@@ -1164,6 +1257,72 @@ export interface components {
             day: number;
             daily_limit: number;
             used_today: number;
+        };
+        OperatorMail: {
+            id: components["schemas"]["RecordId"];
+            /** @enum {string} */
+            mailbox: "postmaster" | "abuse" | "feedback" | "fbl" | "hostmaster" | "security";
+            /** @description The envelope recipient */
+            recipient: string;
+            subject: string | null;
+            /** @enum {string} */
+            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
+            /** @description Why it is out of the ordinary */
+            reason: string | null;
+            size: number;
+            received_at: components["schemas"]["Timestamp"];
+            message_id: string | null;
+            from: string | null;
+            cc: string[];
+            reply_to: string | null;
+            date: string | null;
+            envelope: {
+                from: string;
+                remote_ip: string | null;
+                helo: string;
+                tls: boolean;
+            };
+            auth_results: components["schemas"]["AuthResults"] | null;
+            text: string | null;
+            html: string | null;
+            headers: components["schemas"]["HeaderField"][];
+            attachments: {
+                id: components["schemas"]["RecordId"];
+                filename: string;
+                content_type: string;
+                size: number;
+            }[];
+            defects: string[];
+        };
+        OperatorMailAnswer: {
+            mail: components["schemas"]["OperatorMail"];
+        };
+        OperatorMailList: {
+            mails: components["schemas"]["OperatorMailRow"][];
+            total: number;
+            total_is_at_least?: boolean;
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             */
+            next: string | null;
+        };
+        OperatorMailRow: {
+            id: components["schemas"]["RecordId"];
+            /** @enum {string} */
+            mailbox: "postmaster" | "abuse" | "feedback" | "fbl" | "hostmaster" | "security";
+            /** @description The envelope recipient */
+            recipient: string;
+            subject: string | null;
+            /** @enum {string} */
+            status: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
+            /** @description Why it is out of the ordinary */
+            reason: string | null;
+            size: number;
+            received_at: components["schemas"]["Timestamp"];
+            envelope_from: string;
+            from_address: string | null;
+            has_attachments: boolean;
         };
         OrganizationReview: {
             /** @description Accepted with its test keys; counted up to 100,000 */
@@ -1459,6 +1618,11 @@ export interface components {
         };
         SignUpRequest: {
             email: string;
+        };
+        SpfResult: {
+            result: string;
+            domain: string | null;
+            from_aligned: boolean;
         };
         SuspendDestinationRequest: {
             note?: string | null;
@@ -5467,6 +5631,344 @@ export interface operations {
             };
             /** @description Not allowed, or a plan limit is reached */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    listOperatorMail: {
+        parameters: {
+            query?: {
+                /** @description Part of the recipient, the sender or the subject */
+                query?: string;
+                mailbox?: "postmaster" | "abuse" | "feedback" | "fbl" | "hostmaster" | "security";
+                /** @description `next` of the page before */
+                after?: components["schemas"]["RecordId"];
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorMailList"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getOperatorMail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Default Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorMailAnswer"];
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description No such resource */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getOperatorMailRaw: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "message/rfc822": string;
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description No such resource */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description A rate or sending limit is exceeded */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"];
+                };
+            };
+            /** @description Internal error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Starting, stopping or shedding load */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    downloadOperatorMailAttachment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                attachment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The content */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                    "*/*": string;
+                };
+            };
+            /** @description Invalid parameters */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Missing or invalid API key */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Not allowed, or a plan limit is reached */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description No such resource */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

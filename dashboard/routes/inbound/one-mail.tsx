@@ -2,13 +2,13 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../../api/client.ts";
-import { inboundEmail, inboundEmails } from "../../api/inbound-queries.ts";
+import { inboundDownloads, inboundEmail, inboundEmails } from "../../api/inbound-queries.ts";
 import { InboundActs } from "../../forms/inbound/inbound-acts.tsx";
 import { toneOfInbound, wordOf } from "../../lib/states.ts";
 import { saySize } from "../../lib/times.ts";
-import { explainVerdicts } from "../../lib/verdicts.ts";
 import { InboundContent } from "../../mail/inbound-content.tsx";
 import { RuleTraces } from "../../mail/rule-trace.tsx";
+import { Verdicts } from "../../mail/verdicts.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
@@ -34,12 +34,12 @@ export function OneInbound() {
         <div className="cols">
           <div className="stack">
             <What mail={found} />
-            <InboundContent mail={found} />
+            <InboundContent mail={found} from={inboundDownloads(id)} />
             {found.rule_ids.length > 0 && <RuleTraces mail={found} />}
             <Deliveries mail={found} />
           </div>
           <aside className="stack" aria-label="About this mail">
-            <Verdicts mail={found} />
+            <Verdicts of={found} />
             <Spam mail={found} />
             <Thread mail={found} />
             <Details mail={found} />
@@ -90,24 +90,6 @@ function What({ mail: { status, reason, forwards, released_at } }: { mail: Mail 
           </div>
         )}
       </div>
-    </section>
-  );
-}
-
-function Verdicts({ mail }: { mail: Mail }) {
-  return (
-    <section className="panel pad">
-      <h2>Who sent it</h2>
-      <dl className="grid gap-3 text-[13px]">
-        {explainVerdicts(mail).map(({ name, result, tone, text }) => (
-          <div key={name}>
-            <dt className="mb-1 flex items-center justify-between">
-              {name} <Tag tone={tone}>{wordOf(result)}</Tag>
-            </dt>
-            <dd className="text-ink-2">{text}</dd>
-          </div>
-        ))}
-      </dl>
     </section>
   );
 }

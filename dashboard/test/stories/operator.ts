@@ -167,6 +167,42 @@ export const OPERATOR_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "an operator finds a complaint to abuse@ by keyboard, reads it in its frame, keeps its source and its file; others do not",
+    async play({ own_mail, newcomer, open }, page) {
+      await page.goto("/operator/relays");
+      await page.getByRole("link", { name: "Mail", exact: true }).click();
+      await page.getByRole("link", { name: "Greta Falk" }).waitFor();
+      await page.getByLabel("Mailbox").selectOption("security");
+      await page.waitForURL(/mailbox=security/);
+      await page.getByText("1 mail ·").waitFor();
+      await page.getByLabel("Mailbox").selectOption("");
+      await page.getByText("5 mails ·").waitFor();
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("/");
+      await page.keyboard.type("did not ask");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/query=did\+?(?:%20)?not/);
+      await page.getByText("1 mail ·").waitFor();
+      await page.getByRole("link", { name: "Greta Falk" }).focus();
+      await page.keyboard.press("Enter");
+      await page.frameLocator("iframe.mail").getByText("which I gave nobody").waitFor();
+      assert.equal(await page.title(), "Mail that I did not ask for · Postern");
+      assert.equal(await page.locator("iframe.mail").getAttribute("sandbox"), "");
+      await page.getByText("Nobody signed the message.").waitFor();
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Download the source" }).click();
+      assert.equal((await saved).suggestedFilename(), `${own_mail.letter}.eml`);
+      await page.getByRole("tab", { name: "1 attachment" }).click();
+      const file = page.waitForEvent("download");
+      await page.getByRole("button", { name: /^Download evidence/ }).click();
+      assert.doesNotMatch((await file).suggestedFilename(), /\u202e/);
+      const theirs = await open({ as: newcomer });
+      await theirs.page.goto(`/operator/mail/${own_mail.letter}`);
+      await theirs.page.getByText("Your role does not include this").waitFor();
+      await theirs.close();
+    },
+  },
+  {
     name: "an operator has the doctor look, reads what it found, and which process sends",
     async play(_stage, page) {
       await page.goto("/operator/organizations");

@@ -144,12 +144,13 @@ async function requireRow(tx: Parameters<typeof list.findEmail>[0], orgId: strin
   return row;
 }
 
-function toMail(inbound: Pick<Inbound, "toMail">, row: list.EmailRow): Mail {
+/** A row as the functions that process mail have it. */
+export function toMail(inbound: Pick<Inbound, "toMail">, row: list.EmailRow): Mail {
   return inbound.toMail({ ...row, kind: row.route.kind, recipient: row.to_address });
 }
 
 /** Text, HTML and headers are not kept twice: they are read from the message again. */
-async function contentOf(world: Pick<World, "db" | "blobs">, mail: Mail): Promise<Content> {
+export async function contentOf(world: Pick<World, "db" | "blobs">, mail: Mail): Promise<Content> {
   if (!(await findBytes(world, mail.org_id, mail.raw_id))) return { text: null, html: null, headers: [] };
   const { text, html, headers } = await readMail(mail, await mail.examination.parsed());
   return { text, html, headers };

@@ -157,16 +157,16 @@ export type EmailRow = EmailListRow & {
   tls: string | null;
 };
 
-/** One mail with its origin. */
+/** One mail of any kind, with its origin. */
+export const ONE_EMAIL = `select ${LISTED}, e.org_id, e.raw_id, e.route, e.envelope_from, e.reason, e.matched_email_id,
+         e.authentication_results, e.findings, e.rule_ids, e.event_ids, e.forward_ids, e.released_at, r.smtputf8,
+         r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
+    from inbound_email e join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id
+   where e.org_id = $1 and e.id = $2`;
+
+/** One mail that people see, with its origin. */
 export function findEmail(tx: Query, orgId: string, id: string) {
-  return tx.query<EmailRow>(
-    `select ${LISTED}, e.org_id, e.raw_id, e.route, e.envelope_from, e.reason, e.matched_email_id,
-            e.authentication_results, e.findings, e.rule_ids, e.event_ids, e.forward_ids, e.released_at, r.smtputf8,
-            r.remote_ip, r.remote_port, r.helo, r.protocol, r.tls
-       from inbound_email e join inbound_raw r on r.org_id = e.org_id and r.id = e.raw_id
-      where e.org_id = $1 and e.id = $2 and ${SHOWN}`,
-    [orgId, id],
-  );
+  return tx.query<EmailRow>(`${ONE_EMAIL} and ${SHOWN}`, [orgId, id]);
 }
 
 /** The messages that carry these mails on. */

@@ -1,6 +1,7 @@
-// What came for postmaster@, abuse@ and the other mailboxes of our own hosts, for the operator's eyes: `postern mail`. It is
-// kept as long as received mail is. Nothing here answers or forwards.
+// What came for postmaster@, abuse@ and the other mailboxes of our own hosts, as `postern mail` prints it. It is kept as long as
+// received mail is. Nothing here answers or forwards.
 import { isUuid } from "../../platform/database/db.ts";
+import { LAST_ID } from "../../platform/database/page.ts";
 import type { World } from "../../platform/world.ts";
 import { findBytes } from "../process/raw.ts";
 import { OPERATOR_ORG_ID } from "../receive/own-addresses.ts";
@@ -10,7 +11,7 @@ const SHOWN_MAX = 200;
 
 /** The newest mails, a line each: id, time, recipient, sender, size, and why it is out of the ordinary. */
 export async function describeOperatorMail(world: Pick<World, "db">): Promise<string> {
-  const mails = await queries.listOperatorMail(world.db, OPERATOR_ORG_ID, SHOWN_MAX);
+  const mails = await queries.listOperatorMail(world.db, OPERATOR_ORG_ID, { below: LAST_ID, limit: SHOWN_MAX });
   if (mails.length === 0) return "There is no mail for the operator.";
   return mails.map(lineOf).join("\n");
 }

@@ -19,7 +19,7 @@ export const OPERATOR_ORG_ID = "00000000-0000-7000-8000-0000000005e5";
 
 /** The answer to every address that takes nothing, whatever the reason: it tells nobody what else there is. */
 export const UNKNOWN: Refused = { kind: "refuse", ...NO_SUCH_MAILBOX };
-const MAILBOXES = new Set(["postmaster", "abuse", "feedback", "fbl", "hostmaster", "security"]);
+export const OPERATOR_MAILBOXES = ["postmaster", "abuse", "feedback", "fbl", "hostmaster", "security"] as const;
 
 /** Is this our own name, not of a customer's domain? */
 export function isOurHost({ config }: Pick<World, "config">, domain: string): boolean {
@@ -58,7 +58,7 @@ export function operatorDecider(world: Pick<World, "config">): RcptDecider {
 function operatorMailbox(to: Path): RcptDecision | null {
   const plus = to.local.indexOf("+");
   const mailbox = (plus > 0 ? to.local.slice(0, plus) : to.local).toLowerCase();
-  if (!MAILBOXES.has(mailbox)) return null;
+  if (!OPERATOR_MAILBOXES.some((one) => one === mailbox)) return null;
   const owner = { org_id: OPERATOR_ORG_ID, domain_id: null, alias_id: null, tag: null };
   return { kind: "accept", route: { kind: "operator", ...owner, mailbox } };
 }
