@@ -7,6 +7,7 @@ import { checkSignature } from "./check-signature.ts";
 import { toCsv } from "./csv.ts";
 import { foldLines, isChanged, toLines } from "./difference.ts";
 import { change, isGroup, newLeaf, sayTree, toDraft, toMatch } from "./rule-tree.ts";
+import { samplesOf } from "./samples.ts";
 import { toVariables } from "./template-values.ts";
 
 const leaf = (field: string, comparator: string, value: unknown) => ({ field, comparator, value });
@@ -140,5 +141,28 @@ describe("a difference", () => {
   it("of two equal texts is none", () => {
     assert.equal(isChanged(toLines(diffLines(lines(1, 3), lines(1, 3)))), false);
     assert.equal(isChanged(toLines(diffLines("", "a"))), true);
+  });
+});
+
+describe("the first mail as code", () => {
+  const given = { origin: "https://mail.example.eu", key: "svc_test_abc", from: "hello@shop.example" };
+
+  it("says the same mail with the same key in each language", () => {
+    const samples = samplesOf(given);
+    assert.deepEqual(
+      samples.map(({ language }) => language),
+      ["curl", "Node", "Python", "Ruby", "PHP", "Go"],
+    );
+    for (const { language, code } of samples) {
+      for (const part of [...Object.values(given), "you@example.com", "Hello", "<p>Hello</p>"])
+        assert.ok(code.includes(part), `${language}: ${part}`);
+    }
+  });
+
+  it("curl sends JSON of the API's own fields", () => {
+    const [, body = ""] = /-d '(.*)'$/s.exec(samplesOf(given)[0]?.code ?? "") ?? [];
+    assert.deepEqual(JSON.parse(body), {
+      ...{ from: given.from, to: ["you@example.com"], subject: "Hello", html_body: "<p>Hello</p>" },
+    });
   });
 });

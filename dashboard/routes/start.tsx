@@ -4,8 +4,8 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Schemas } from "../api/client.ts";
 import { anyEmail, apiKeys, domains, webhooks } from "../api/queries.ts";
+import { FirstMail } from "../forms/first-mail.tsx";
 import { useOwn } from "../lib/own.ts";
-import { CopyButton } from "../ui/copy.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Failed, Loading } from "../ui/states.tsx";
 import { ReviewPanel } from "./review-panel.tsx";
@@ -146,23 +146,4 @@ function firstMail(domain = "your-domain.example") {
     </Link>
   );
   return { name: "Send the first mail", text: <FirstMail from={`hello@${domain}`} />, to };
-}
-
-function FirstMail({ from }: { from: string }) {
-  const body = { from, to: ["you@example.com"], subject: "Hello", html_body: "<p>Hello</p>" };
-  const code = [
-    `curl ${location.origin}/v1/send \\`,
-    `  -H "Authorization: Bearer <API_KEY>" \\`,
-    `  -H "Content-Type: application/json" \\`,
-    `  -d '${JSON.stringify(body)}'`,
-  ].join("\n");
-  return (
-    <>
-      <p>Put your key in place of &lt;API_KEY&gt;.</p>
-      <code className="said">{code}</code>
-      <div className="mt-1">
-        <CopyButton text={code} what="the command" />
-      </div>
-    </>
-  );
 }

@@ -101,7 +101,7 @@ export function pagesOf({ mails, records, links, inbound, templates, masked, own
     { name: "operator-health", path: "/operator/health", ready: "asked by" },
     { name: "operator-health-denied", path: "/operator/health", ready: "does not include this", as: "newcomer" },
     { name: "operator-queue-denied", path: "/operator/queue", ready: "does not include this", as: "newcomer" },
-    { name: "start-in-review", path: "/", ready: "A mail sent with a test key", as: "newcomer" },
+    { name: "start-in-review", path: "/", ready: "Fill in a new test key", as: "newcomer" },
     { name: "masked", path: "/masked", ready: "read at" },
     { name: "masked-none", path: "/masked?q=nothing", ready: "No alias fits" },
     { name: "masked-alias", path: `/masked/${masked.alias}`, ready: "Nobody received it" },
