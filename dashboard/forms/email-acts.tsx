@@ -1,11 +1,14 @@
-// What can be done with an e-mail: try again now, or cancel what was not attempted yet. Both ask the server; neither guesses.
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+// What can be done with an e-mail: try again now, cancel what was not attempted yet, or send the same again to somebody else. All
+// ask the server; none guesses.
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
+import { emailContent } from "../api/queries.ts";
 import { sayError } from "../api/say-error.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { toast } from "../ui/toast.tsx";
+import { SendOne } from "./send-one.tsx";
 
 type Email = Schemas["Email"];
 const CANCELED = new Set(["scheduled", "queued"]);
@@ -22,10 +25,12 @@ function isGivenUp({ status, bounce_type }: Schemas["Recipient"]): boolean {
 export function EmailActs({ email }: { email: Email }) {
   const [isAsking, ask] = useState(false);
   const { retry, cancel } = useActs(email.id);
-  if (email.environment === "test") return null;
+  const again = <SendAgain email={email} />;
+  if (email.environment === "test") return again;
   const canCancel = CANCELED.has(email.status) && email.recipients.every(({ attempts }) => attempts === 0);
   return (
     <>
+      {again}
       {canCancel && <Button onClick={() => ask(true)}>Cancel</Button>}
       {canRetry(email) && (
         <Button onClick={() => retry.mutate()} busy={retry.isPending && "Retrying…"}>
@@ -45,6 +50,35 @@ export function EmailActs({ email }: { email: Email }) {
           </Button>
         </div>
       </Dialog>
+    </>
+  );
+}
+
+/** The same subject and bodies to addresses that are asked for, as a test unless the person says otherwise. Files are not kept. */
+function SendAgain({ email: { id, subject } }: { email: Email }) {
+  const [isOpen, open] = useState(false);
+  const { data } = useQuery(emailContent(id));
+  const content = typeof data === "object" ? data.content : undefined;
+  if (content === undefined || (content.html_body === null && content.text_body === null)) return null;
+  const { html_body, text_body, attachments } = content;
+  const body = {
+    ...{ subject: subject ?? "" },
+    ...(html_body === null ? {} : { html_body }),
+    ...(text_body === null ? {} : { text_body }),
+  };
+  const files = attachments.length === 1 ? "Its file is" : `Its ${attachments.length} files are`;
+  return (
+    <>
+      <Button look="quiet" onClick={() => open(true)}>
+        Send again to…
+      </Button>
+      <SendOne
+        title={`Send “${subject || "No subject"}” again`}
+        note={attachments.length === 0 ? undefined : `${files} not sent along.`}
+        open={isOpen}
+        close={() => open(false)}
+        content={body}
+      />
     </>
   );
 }

@@ -12,11 +12,12 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 
 type Content = Pick<Schemas["SendRequest"], "subject" | "html_body" | "text_body">;
-type Given = { title: string; open: boolean; close: () => void; content?: Content | null };
+type Given = { title: string; open: boolean; close: () => void; content?: Content | null; note?: string | undefined };
 type Kind = "test" | "live";
 type Sent = { body: Schemas["SendRequest"]; kind: Kind };
 
-export function SendOne({ title, open, close, content = null }: Given) {
+/** `note` stands above the form. */
+export function SendOne({ title, open, close, content = null, note }: Given) {
   const [sent, keep] = useState<Schemas["SendAnswer"] | null>(null);
   const end = () => {
     keep(null);
@@ -24,6 +25,7 @@ export function SendOne({ title, open, close, content = null }: Given) {
   };
   return (
     <Dialog title={sent === null ? title : "It is accepted"} open={open} close={end}>
+      {sent === null && note !== undefined && <p>{note}</p>}
       {sent === null ? <Form content={content} close={end} sent={keep} /> : <Outcome answer={sent} close={end} />}
     </Dialog>
   );

@@ -2,8 +2,9 @@
 // followed, and nothing is fetched from anywhere. Text and headers are text.
 import * as Tabs from "@radix-ui/react-tabs";
 import { useQuery } from "@tanstack/react-query";
-import type { Schemas } from "../api/client.ts";
+import { type Schemas, take, v1 } from "../api/client.ts";
 import { emailContent } from "../api/queries.ts";
+import { DownloadButton } from "../forms/download-button.tsx";
 import { saySize } from "../lib/times.ts";
 import { Loaded } from "../ui/states.tsx";
 import { HtmlFrame } from "./html-frame.tsx";
@@ -20,8 +21,19 @@ export function MailContent({ id }: { id: string }) {
           typeof answer === "string" ? <pre className="plain">{answer}</pre> : <Views content={answer.content} />
         }
       </Loaded>
+      {query.data !== undefined && (
+        <div className="acts">
+          <DownloadButton fetch={() => source(id)} name={`${id}.eml`} label="Download the source" />
+        </div>
+      )}
     </section>
   );
+}
+
+/** The message as it was built, byte for byte. */
+function source(id: string): Promise<unknown> {
+  const asked = { params: { path: { id } }, headers: { accept: "message/rfc822" }, parseAs: "blob" } as const;
+  return take(v1.GET("/v1/emails/{id}/content", asked));
 }
 
 function Views({ content }: { content: Content }) {

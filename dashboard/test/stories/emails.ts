@@ -1,5 +1,6 @@
 // Stories of the e-mails: finding one, reading why it did not arrive, acting on it; by mouse and by keyboard alone.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { until } from "../../../test/support/until.ts";
 import type { Story } from "../story.ts";
@@ -83,6 +84,25 @@ export const EMAIL_STORIES: readonly Story[] = [
       await page.getByText("Somebody canceled it").first().waitFor();
       const { body } = await scene.ask("GET", `/v1/emails/${mails.scheduled}`);
       assert.match(JSON.stringify(body), /"status":"canceled"/);
+    },
+  },
+  {
+    name: "an e-mail is sent again to somebody else, as a test; its source is kept as it was built",
+    async play({ scene, mails }, page) {
+      await page.goto(`/emails/${mails.delivered}`);
+      await page.getByRole("button", { name: "Send again to…" }).click();
+      const form = page.getByRole("dialog", { name: "Send “Your invoice 2026-1184” again" });
+      await form.getByText("Its file is not sent along.").waitFor();
+      await form.getByRole("textbox", { name: "To" }).fill("colleague@posteo.example");
+      await form.getByRole("button", { name: "Send the test" }).click();
+      await page.getByRole("link", { name: "Open the e-mail" }).click();
+      await page.getByText("a test key sent it").waitFor();
+      await page.frameLocator("iframe.mail").getByText("Thank you.").waitFor();
+      await page.getByText("colleague@posteo.example").first().waitFor();
+      assert.ok(scene.sink.messages.every(({ to }) => !to.includes("colleague@posteo.example")));
+      const saved = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Download the source" }).click();
+      assert.match(await readFile(await (await saved).path(), "utf8"), /^Subject: Your invoice 2026-1184\r$/m);
     },
   },
   {
