@@ -1834,7 +1834,8 @@ type Domain struct {
 	// The IP pool that the domain sends from; null: the shared addresses
 	IPPool *string `json:"ip_pool"`
 	// RFC 3339, UTC
-	LastDNSCheck *string `json:"last_dns_check"`
+	LastDNSCheck *string   `json:"last_dns_check"`
+	NextCheckAt  Timestamp `json:"next_check_at"`
 	// RFC 3339, UTC
 	VerifiedAt *string   `json:"verified_at"`
 	CreatedAt  Timestamp `json:"created_at"`
@@ -6012,7 +6013,8 @@ type VerifiedDomain struct {
 	// The IP pool that the domain sends from; null: the shared addresses
 	IPPool *string `json:"ip_pool"`
 	// RFC 3339, UTC
-	LastDNSCheck *string `json:"last_dns_check"`
+	LastDNSCheck *string   `json:"last_dns_check"`
+	NextCheckAt  Timestamp `json:"next_check_at"`
 	// RFC 3339, UTC
 	VerifiedAt *string   `json:"verified_at"`
 	CreatedAt  Timestamp `json:"created_at"`

@@ -120,6 +120,7 @@ const SHARED: Record<string, string> = {
   mx_verified: "DNS shows our MX record",
   name: "The name",
   next_attempt_at: "When the next attempt is due; null: there is none",
+  next_check_at: "When the DNS records are looked at next",
   next_phase: "The phase that follows",
   note: "Your own remark",
   offset: "How many rows to skip",

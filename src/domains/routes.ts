@@ -57,6 +57,7 @@ const Domain = Named(
     tls_policy: OneOf(TLS_POLICIES, { description: "require: mail from this domain is never delivered without TLS" }),
     ip_pool: Nullable(Type.String()),
     last_dns_check: Nullable(Time),
+    next_check_at: Time,
     verified_at: Nullable(Time),
     created_at: Time,
     updated_at: Time,

@@ -2192,8 +2192,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_Rer",
-         *       "last_four": "EETl",
+         *       "key_prefix": "svc_test_9VD",
+         *       "last_four": "rzYZ",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2808,7 +2808,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "c2TjnYeShmQNAUxv7ytGz2KTHWUdutpUXJurclzhD4Q=",
+         *       "public_key": "d/4y5gzi8epNyE8TLNR2x9TU+DGP4G5p0X6LYaaGfG0=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2895,7 +2895,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=c2TjnYeShmQNAUxv7ytGz2KTHWUdutpUXJurclzhD4Q=",
+         *       "value": "v=DKIM1; k=ed25519; p=d/4y5gzi8epNyE8TLNR2x9TU+DGP4G5p0X6LYaaGfG0=",
          *       "selector": "postern2"
          *     }
          */
@@ -2916,7 +2916,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=c2TjnYeShmQNAUxv7ytGz2KTHWUdutpUXJurclzhD4Q="
+         *       "value": "v=DKIM1; k=ed25519; p=d/4y5gzi8epNyE8TLNR2x9TU+DGP4G5p0X6LYaaGfG0="
          *     }
          */
         DkimRecord: {
@@ -2945,12 +2945,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example 32dfc4eac18c845805b4f024f8f67186@reports.postern.example
+             * @example 4c8ca9b15711a5fc171d51c7a29b01ea@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:32dfc4eac18c845805b4f024f8f67186@reports.postern.example
+             * @example mailto:4c8ca9b15711a5fc171d51c7a29b01ea@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3437,7 +3437,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:32dfc4eac18c845805b4f024f8f67186@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:4c8ca9b15711a5fc171d51c7a29b01ea@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -3604,6 +3604,7 @@ export interface components {
          *       "tls_policy": "opportunistic",
          *       "ip_pool": null,
          *       "last_dns_check": "2026-11-24T09:30:00.000Z",
+         *       "next_check_at": "2026-11-24T09:30:00.000Z",
          *       "verified_at": "2026-11-24T09:30:00.000Z",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "updated_at": "2026-11-24T09:30:00.000Z",
@@ -3658,6 +3659,7 @@ export interface components {
              * @description RFC 3339, UTC
              */
             last_dns_check: string | null;
+            next_check_at: components["schemas"]["Timestamp"];
             /**
              * Format: date-time
              * @description RFC 3339, UTC
@@ -4987,8 +4989,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "5yprpyqpv2@masked.postern.example",
-         *       "address": "5yprpyqpv2",
+         *       "email": "djr4fvxh6g@masked.postern.example",
+         *       "address": "djr4fvxh6g",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop29@mailbox.example"
@@ -5167,7 +5169,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.aez3bdqung4uqh4tb7iwitwnri@masked.postern.example",
+         *       "reply_address": "r.wjdbqoyo6jyg4pijpjuehlmpxi@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -6141,7 +6143,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795722081418@shop1.example",
+         *       "recipient": "help1795763953866@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -7186,7 +7188,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 35,
+         *       "duration_ms": 19,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null

@@ -4,6 +4,7 @@ import { getRouteApi } from "@tanstack/react-router";
 import type { Schemas } from "../../api/client.ts";
 import { dnsRecords, domainStats } from "../../api/queries.ts";
 import { sayError } from "../../api/say-error.ts";
+import { useNow } from "../../lib/now.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Loaded } from "../../ui/states.tsx";
 import { Tag } from "../../ui/tag.tsx";
@@ -72,7 +73,7 @@ const PURPOSES: Record<Schemas["DnsRecord"]["purpose"], string> = {
 
 type RecordsGiven = { domain: Schemas["Domain"]; records: Schemas["DnsRecord"][] };
 
-function Records({ domain: { domain: name, last_dns_check }, records }: RecordsGiven) {
+function Records({ domain: { domain: name, last_dns_check, next_check_at }, records }: RecordsGiven) {
   const zone = records.map((record) => zoneLine(record)).join("\n");
   return (
     <>
@@ -82,7 +83,7 @@ function Records({ domain: { domain: name, last_dns_check }, records }: RecordsG
       <div className="foot">
         <span>
           {last_dns_check === null ? "Not checked yet" : <>Checked {<When at={last_dns_check} as="relative" />}</>} ·
-          Postern looks again by itself
+          Postern looks again by itself <NextCheck at={next_check_at} />
         </span>
         <span className="grow" />
         <a
@@ -96,6 +97,11 @@ function Records({ domain: { domain: name, last_dns_check }, records }: RecordsG
       </div>
     </>
   );
+}
+
+/** The time of it; this page reads the records again meanwhile (api/queries.ts). */
+function NextCheck({ at }: { at: string }) {
+  return Date.parse(at) <= useNow() ? "now" : <When at={at} as="relative" />;
 }
 
 /** One line of a zone file; a text is cut into strings of at most 255 bytes (RFC 1035 §3.3.14). */

@@ -16,6 +16,7 @@ export const SETTINGS_STORIES: readonly Story[] = [
       await page.getByRole("button", { name: "Add", exact: true }).click();
       await page.getByRole("heading", { name: "mail.nordkiosk.example" }).waitFor();
       await page.getByText("_postern.mail.nordkiosk.example").waitFor();
+      await page.getByText(/Postern looks again by itself in \d minutes?/).waitFor();
       const id = page.url().split("/").at(-1);
       const { body } = await scene.ask("GET", `/v1/domains/${id}/dns`);
       publish(scene.dns, body.records as unknown as ShownRecord[]);

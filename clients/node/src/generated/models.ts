@@ -929,6 +929,7 @@ export type Domain = {
   ip_pool: string | null;
   /** RFC 3339, UTC */
   last_dns_check: string | null;
+  next_check_at: Timestamp;
   /** RFC 3339, UTC */
   verified_at: string | null;
   created_at: Timestamp;
@@ -3025,6 +3026,7 @@ export type VerifiedDomain = {
   ip_pool: string | null;
   /** RFC 3339, UTC */
   last_dns_check: string | null;
+  next_check_at: Timestamp;
   /** RFC 3339, UTC */
   verified_at: string | null;
   created_at: Timestamp;

@@ -1270,6 +1270,7 @@ _DomainRequired = TypedDict("_DomainRequired", {
     "ip_pool": "Optional[str]",
     # RFC 3339, UTC
     "last_dns_check": "Optional[str]",
+    "next_check_at": "Timestamp",
     # RFC 3339, UTC
     "verified_at": "Optional[str]",
     "created_at": "Timestamp",
@@ -4161,6 +4162,7 @@ _VerifiedDomainRequired = TypedDict("_VerifiedDomainRequired", {
     "ip_pool": "Optional[str]",
     # RFC 3339, UTC
     "last_dns_check": "Optional[str]",
+    "next_check_at": "Timestamp",
     # RFC 3339, UTC
     "verified_at": "Optional[str]",
     "created_at": "Timestamp",
