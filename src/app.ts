@@ -74,6 +74,7 @@ import {
   settlingPorts,
   warmingPorts,
 } from "./ports.ts";
+import { mountPrivacy } from "./privacy/routes.ts";
 import { startSendingWork } from "./sending/background.ts";
 import { mountUnsubscribe } from "./sending/late/unsubscribe-routes.ts";
 import { monthReader } from "./sending/prepare/allowances.ts";
@@ -132,6 +133,7 @@ export function mountFeatures(api: Api, world: World, engine: Engine): void {
   mountMasked(api, world, masked);
   engine.inbound ??= ownInbound(api, world, engine);
   mountInbound(api, world, engine.inbound);
+  mountPrivacy(api, world, { ...masked, outbound: () => engine.outbound });
 }
 
 /** Mounts what is open to people without an API key: each link carries its own proof. */

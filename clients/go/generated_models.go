@@ -42,6 +42,70 @@ func (r *AddSuppressionRequest) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r AddSuppressionRequest) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// AddressCounts is a record of the API.
+type AddressCounts struct {
+	// E-mails sent to it
+	Sent int64 `json:"sent"`
+	// Received mails
+	Received int64 `json:"received"`
+	// Suppressions
+	Suppressions int64 `json:"suppressions"`
+	// E-mails sent from it, or with replies to it
+	SentFrom int64 `json:"sent_from"`
+	// That forward to it
+	Aliases int64 `json:"aliases"`
+	// That name it
+	Rules int64 `json:"rules"`
+	// Acts of that person
+	AuditEntries int64 `json:"audit_entries"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *AddressCounts) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *AddressCounts) UnmarshalJSON(data []byte) error {
+	type plain AddressCounts
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r AddressCounts) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// AddressSentEmail is a record of the API.
+type AddressSentEmail struct {
+	ID RecordId `json:"id"`
+	// The From field
+	From string `json:"from"`
+	// The Subject field
+	Subject   string    `json:"subject"`
+	CreatedAt Timestamp `json:"created_at"`
+	// The address; none where mail from it was forwarded
+	Recipients []Recipient `json:"recipients"`
+	// Its events
+	Events []EmailEvent `json:"events"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *AddressSentEmail) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *AddressSentEmail) UnmarshalJSON(data []byte) error {
+	type plain AddressSentEmail
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r AddressSentEmail) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // Alias is a record of the API.
 type Alias struct {
 	ID       RecordId `json:"id"`
@@ -2575,6 +2639,40 @@ func (r EmailReceivedEvent) MarshalJSON() ([]byte, error) { return marshalRecord
 // Environment: live: by a live key, for real. test: by a test key
 type Environment = string
 
+// EraseAddressDataAnswer is a record of the API.
+type EraseAddressDataAnswer struct {
+	// The address
+	Email string `json:"email"`
+	// Queued deliveries
+	Canceled int64 `json:"canceled"`
+	// Sent e-mails
+	Deleted int64 `json:"deleted"`
+	// Sent to several: without the address and their content now
+	Blanked int64 `json:"blanked"`
+	// Received mails
+	Received int64 `json:"received"`
+	// Suppressions
+	Suppressions int64                   `json:"suppressions"`
+	Masked       EraseMaskedPersonAnswer `json:"masked"`
+	Left         AddressCounts           `json:"left"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *EraseAddressDataAnswer) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *EraseAddressDataAnswer) UnmarshalJSON(data []byte) error {
+	type plain EraseAddressDataAnswer
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r EraseAddressDataAnswer) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // EraseMaskedPersonAnswer is a record of the API.
 type EraseMaskedPersonAnswer struct {
 	// How many contacts were forgotten
@@ -2706,6 +2804,38 @@ func (r *EventList) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes the fields that are there.
 func (r EventList) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
+// ExportAddressDataAnswer is a record of the API.
+type ExportAddressDataAnswer struct {
+	// The address
+	Email string `json:"email"`
+	// To it, and forwards of mail from it
+	Sent []AddressSentEmail `json:"sent"`
+	// From it, to it or with a copy to it
+	Received []InboundEmailRow `json:"received"`
+	// UUIDv7
+	NextAfter *string `json:"next_after"`
+	// Suppressions
+	Suppressions []Suppression            `json:"suppressions"`
+	Masked       ExportMaskedPersonAnswer `json:"masked"`
+	Total        AddressCounts            `json:"total"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *ExportAddressDataAnswer) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *ExportAddressDataAnswer) UnmarshalJSON(data []byte) error {
+	type plain ExportAddressDataAnswer
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r ExportAddressDataAnswer) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // ExportMaskedPersonAnswer is a record of the API.
 type ExportMaskedPersonAnswer struct {
@@ -5630,7 +5760,7 @@ type UpdateAliasRequest struct {
 	WebhookIDs []RecordId `json:"webhook_ids" postern:"optional"`
 	// For yourself; recipients do not see it
 	Description *string `json:"description" postern:"optional"`
-	// false: mail is refused with 550, also where there is a catch-all
+	// As in createAlias
 	Active *bool `json:"active" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -5690,10 +5820,9 @@ type UpdateDomainSpamRequest struct {
 	Thresholds  *SpamThresholdsChange  `json:"thresholds" postern:"optional"`
 	OnError     *SpamOnError           `json:"on_error" postern:"optional"`
 	DMARCAction *SpamDmarcActionChange `json:"dmarc_action" postern:"optional"`
-	// Senders (address, domain, or pattern with * and ?) whose mail is let through, unless SPF or DMARC says that it
-	// is not from them. The more exact entry wins over `block`
+	// As in DomainSpam
 	Allow []string `json:"allow" postern:"optional"`
-	// Senders whose mail is refused, by From or the envelope; between equally exact entries block wins
+	// As in DomainSpam
 	Block []string `json:"block" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -5771,7 +5900,7 @@ func (r UpdateIpPoolRequest) MarshalJSON() ([]byte, error) { return marshalRecor
 
 // UpdateMaskedAliasRequest is a record of the API.
 type UpdateMaskedAliasRequest struct {
-	// Real mailboxes. Nothing is forwarded to one before its owner has confirmed by the link we mail to it
+	// As in createMaskedAlias
 	ForwardTo []string `json:"forward_to" postern:"optional"`
 	// For you alone
 	Description *string `json:"description" postern:"optional"`
@@ -5781,7 +5910,7 @@ type UpdateMaskedAliasRequest struct {
 	Metadata *Metadata `json:"metadata" postern:"optional"`
 	// false: mail is treated as `on_disabled` says
 	Active *bool `json:"active" postern:"optional"`
-	// drop: mail is taken and thrown away. reject: it is refused with 550
+	// As in createMaskedAlias
 	OnDisabled *string `json:"on_disabled" postern:"optional"`
 	// false: nothing can be sent from the alias
 	ReplyEnabled *bool `json:"reply_enabled" postern:"optional"`
@@ -5791,11 +5920,11 @@ type UpdateMaskedAliasRequest struct {
 	UnopenedFiles *string `json:"unopened_files" postern:"optional"`
 	// As in createMaskedAlias
 	OwnName *string `json:"own_name" postern:"optional"`
-	// When the author of a sent reply is mailed what was changed in it
+	// As in createMaskedAlias
 	ReplyReport *string `json:"reply_report" postern:"optional"`
 	// cut: forwards have no pictures that nobody is to see
 	TrackingPixels *string `json:"tracking_pixels" postern:"optional"`
-	// What unsubscribing in a forward does. original: what its author set
+	// As in createMaskedAlias
 	ListUnsubscribe *string `json:"list_unsubscribe" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -5841,11 +5970,11 @@ func (r UpdateMaskedContactRequest) MarshalJSON() ([]byte, error) { return marsh
 
 // UpdateMaskedSettingsRequest is a record of the API.
 type UpdateMaskedSettingsRequest struct {
-	// Mails an hour that one mailbox sends through all its aliases together. 40 at first
+	// As in MaskedSettings
 	RepliesPersonHour *int64 `json:"replies_person_hour" postern:"optional"`
 	// The same for a day (UTC). 200 at first
 	RepliesPersonDay *int64 `json:"replies_person_day" postern:"optional"`
-	// Mails an hour that leave through all aliases of the organization. 1,000 at first
+	// As in MaskedSettings
 	RepliesHour *int64 `json:"replies_hour" postern:"optional"`
 	// The same for a day (UTC). 5,000 at first
 	RepliesDay *int64 `json:"replies_day" postern:"optional"`
@@ -5853,17 +5982,13 @@ type UpdateMaskedSettingsRequest struct {
 	AliasesHour *int64 `json:"aliases_hour" postern:"optional"`
 	// The same for a day (UTC). 2,000 at first
 	AliasesDay *int64 `json:"aliases_day" postern:"optional"`
-	// Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+	// As in MaskedSettings
 	PatternAliases *int64 `json:"pattern_aliases" postern:"optional"`
-	// Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn:
-	// it is forwarded, and its From name says so
+	// As in MaskedSettings
 	ForgedMail *string `json:"forged_mail" postern:"optional"`
-	// Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that fail
-	// DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF nor DKIM
-	// of the author's domain proves
+	// As in MaskedSettings
 	MarkUnproven *string `json:"mark_unproven" postern:"optional"`
-	// Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
-	// oldest says that DMARC passed
+	// As in MaskedSettings
 	ARCSealers []string `json:"arc_sealers" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -5889,15 +6014,15 @@ type UpdateTemplateRequest struct {
 	Name *string `json:"name" postern:"optional"`
 	// One line, in the same language
 	Subject *string `json:"subject" postern:"optional"`
-	// Unique in the organization; must not look like a UUID. Made from the name when omitted
+	// As in createTemplate
 	Slug *string `json:"slug" postern:"optional"`
 	// For yourself; recipients do not see it
 	Description *string `json:"description" postern:"optional"`
 	// As in createTemplate
 	HTMLBody *string `json:"html_body" postern:"optional"`
-	// The same language without escaping. When null, made from the HTML on sending
+	// As in createTemplate
 	TextBody *string `json:"text_body" postern:"optional"`
-	// When omitted or null, found in the sources. A declared name speaks for all names below it
+	// As in createTemplate
 	Variables []TemplateVariableRequestInput `json:"variables" postern:"optional"`
 	// false: it cannot be used for sending
 	Active *bool `json:"active" postern:"optional"`

@@ -9,6 +9,7 @@ import (
 
 // Resources are everything that the API can do, by kind of record.
 type Resources struct {
+	AddressData  *AddressDataResource
 	Aliases      *AliasesResource
 	APIKeys      *APIKeysResource
 	AuditLog     *AuditLogResource
@@ -31,7 +32,25 @@ type Resources struct {
 }
 
 func bindResources(t *transport) Resources {
-	return Resources{Aliases: &AliasesResource{transport: t}, APIKeys: &APIKeysResource{transport: t}, AuditLog: &AuditLogResource{transport: t}, DKIM: &DKIMResource{transport: t}, DMARC: &DMARCResource{transport: t, Reports: &DMARCReportsResource{transport: t}}, Domains: &DomainsResource{transport: t, Relay: &DomainsRelayResource{transport: t}, Spam: &DomainsSpamResource{transport: t}}, Emails: &EmailsResource{transport: t}, Events: &EventsResource{transport: t}, Inbound: &InboundResource{transport: t}, InboundRules: &InboundRulesResource{transport: t}, IPPools: &IPPoolsResource{transport: t}, Masked: &MaskedResource{transport: t, Aliases: &MaskedAliasesResource{transport: t}, Contacts: &MaskedContactsResource{transport: t}, Destinations: &MaskedDestinationsResource{transport: t}, Failed: &MaskedFailedResource{transport: t}, People: &MaskedPeopleResource{transport: t}, Settings: &MaskedSettingsResource{transport: t}}, Me: &MeResource{transport: t}, Stats: &StatsResource{transport: t}, Suppressions: &SuppressionsResource{transport: t, Imports: &SuppressionsImportsResource{transport: t}}, Templates: &TemplatesResource{transport: t}, Usage: &UsageResource{transport: t}, Warming: &WarmingResource{transport: t}, Webhooks: &WebhooksResource{transport: t, Deliveries: &WebhooksDeliveriesResource{transport: t}}}
+	return Resources{AddressData: &AddressDataResource{transport: t}, Aliases: &AliasesResource{transport: t}, APIKeys: &APIKeysResource{transport: t}, AuditLog: &AuditLogResource{transport: t}, DKIM: &DKIMResource{transport: t}, DMARC: &DMARCResource{transport: t, Reports: &DMARCReportsResource{transport: t}}, Domains: &DomainsResource{transport: t, Relay: &DomainsRelayResource{transport: t}, Spam: &DomainsSpamResource{transport: t}}, Emails: &EmailsResource{transport: t}, Events: &EventsResource{transport: t}, Inbound: &InboundResource{transport: t}, InboundRules: &InboundRulesResource{transport: t}, IPPools: &IPPoolsResource{transport: t}, Masked: &MaskedResource{transport: t, Aliases: &MaskedAliasesResource{transport: t}, Contacts: &MaskedContactsResource{transport: t}, Destinations: &MaskedDestinationsResource{transport: t}, Failed: &MaskedFailedResource{transport: t}, People: &MaskedPeopleResource{transport: t}, Settings: &MaskedSettingsResource{transport: t}}, Me: &MeResource{transport: t}, Stats: &StatsResource{transport: t}, Suppressions: &SuppressionsResource{transport: t, Imports: &SuppressionsImportsResource{transport: t}}, Templates: &TemplatesResource{transport: t}, Usage: &UsageResource{transport: t}, Warming: &WarmingResource{transport: t}, Webhooks: &WebhooksResource{transport: t, Deliveries: &WebhooksDeliveriesResource{transport: t}}}
+}
+
+// EraseAddressDataQuery is what eraseAddressData may be asked for.
+type EraseAddressDataQuery struct {
+	// The address
+	Email string `query:"email"`
+	// Removes those too
+	Suppressions *bool `query:"suppressions"`
+}
+
+// ExportAddressDataQuery is what exportAddressData may be asked for.
+type ExportAddressDataQuery struct {
+	// The address
+	Email string `query:"email"`
+	// How many rows at most: 1 to 100
+	Limit *int64 `query:"limit"`
+	// The last id of the page before: the list goes on behind it
+	After *RecordId `query:"after"`
 }
 
 // ListAliasesQuery is what listAliases may be asked for.
@@ -514,6 +533,35 @@ type ListDeliveriesOfWebhookQuery struct {
 	Offset *int64 `query:"offset"`
 	// The last id of the page before: the list goes on behind it
 	After *RecordId `query:"after"`
+}
+
+// AddressDataResource has the methods of address_data.
+type AddressDataResource struct {
+	transport *transport
+}
+
+// Erase: Erase what is stored of one e-mail address. In the key's environment. Mail to it alone, mail from it,
+// its masked contacts and what webhooks posted are deleted; mail to several loses the address and its content.
+// Suppressions stay unless asked for. Call again while `left` counts mail: what is on its way is erased when it
+// is over.
+func (r *AddressDataResource) Erase(ctx context.Context, query EraseAddressDataQuery, options ...RequestOption) (*EraseAddressDataAnswer, error) {
+	var answer EraseAddressDataAnswer
+	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/address-data", query: query}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+// Export: Everything that is stored of one e-mail address. For requests under data protection law; of the key's
+// environment. Mail is listed newest first, sent and received together up to `limit`.
+func (r *AddressDataResource) Export(ctx context.Context, query ExportAddressDataQuery, options ...RequestOption) (*ExportAddressDataAnswer, error) {
+	var answer ExportAddressDataAnswer
+	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/address-data", query: query}, &answer, options)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
 }
 
 // AliasesResource has the methods of aliases.
@@ -1600,8 +1648,7 @@ type MaskedPeopleResource struct {
 
 // Erase: Forget one person: as a contact everywhere, and as a destination. The reply addresses of the person
 // lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without
-// the person. Mail of the person that waits in quarantine is deleted at /v1/inbound-emails. A person that is not
-// known answers zeros.
+// the person. Mail: eraseAddressData.
 func (r *MaskedPeopleResource) Erase(ctx context.Context, query EraseMaskedPersonQuery, options ...RequestOption) (*EraseMaskedPersonAnswer, error) {
 	var answer EraseMaskedPersonAnswer
 	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/masked/people", query: query}, &answer, options)

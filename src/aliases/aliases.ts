@@ -14,7 +14,7 @@ import { chooseAlias, namesOf, readLocalPart } from "./local-part.ts";
 import * as queries from "./queries.ts";
 import type { AliasAction, AliasChoice, AliasMatch, AliasRecord, ForwardMode } from "./types.ts";
 
-export { hasAliases } from "./queries.ts";
+export { countForwardingTo, hasAliases } from "./queries.ts";
 export type { AliasAction, AliasMatch, ForwardMode } from "./types.ts";
 
 const PER_DOMAIN_MAX = 50_000;

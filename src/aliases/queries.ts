@@ -185,3 +185,16 @@ export function addReceived(tx: Tx, counts: readonly ReceivedCount[]) {
     ],
   );
 }
+
+/** Aliases that forward to an address, which `pattern` finds. */
+export async function countForwardingTo(
+  tx: Query,
+  orgId: string,
+  { pattern, environment }: { pattern: string; environment: string },
+): Promise<number> {
+  const rows = await tx.query<{ n: number }>(
+    "select count(*) as n from alias where org_id = $1 and environment = $3 and array_to_string(forward_to, ' ') ~* $2",
+    [orgId, pattern, environment],
+  );
+  return rows[0]?.n ?? 0;
+}

@@ -167,21 +167,23 @@ export function sayMeanings(document: Described): void {
   for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) {
     const [, record = ""] = /^Update(\w+)Request$/.exec(name) ?? [];
     const created = document.components?.schemas?.[`Create${record}Request`];
-    if (created) pointToCreate(schema, created, `create${record}`);
+    const read = document.components?.schemas?.[record];
+    if (created) pointTo(schema, created, `create${record}`);
+    else if (read) pointTo(schema, read, record);
   }
 }
 
-/** A long sentence on a field that a create has as well is said there alone. */
-function pointToCreate(update: Node, create: Node, operationId: string): void {
-  const created = create.properties as Record<string, Node>;
+/** A long sentence on a field that a create has as well, or else the record, is said there alone. */
+function pointTo(update: Node, other: Node, name: string): void {
+  const known = Object.fromEntries(fieldsOf(other)) as Record<string, Node>;
   for (const [field, part] of fieldsOf(update)) {
     const { description } = part as { description?: string };
     const isLong = description !== undefined && description.length > DESCRIPTION_CHARS_TWICE_MAX;
-    if (isLong && description === created[field]?.description) part.description = `As in ${operationId}`;
+    if (isLong && description === known[field]?.description) part.description = `As in ${name}`;
   }
 }
 
-const DESCRIPTION_CHARS_TWICE_MAX = 100;
+const DESCRIPTION_CHARS_TWICE_MAX = 60;
 
 function explain(owner: string, field: string, part: Node, schemas: Record<string, Node>): void {
   const [component, ...others] = ((part.allOf ?? []) as Node[]).map((one) => schemas[nameOf(one) ?? ""]);
@@ -296,7 +298,7 @@ const ERRORS: Record<string, string> = {
   404: "NotFound",
   409: "Conflict",
   422: "AllSuppressed",
-  429: "RateLimited",
+  429: "Limited",
   default: "AnyError",
 };
 
@@ -323,11 +325,11 @@ export function shareParts(document: Described): void {
   document.components = { ...document.components, ...shared };
 }
 
-/** `limit` is `LimitParameter`, and the `id` of a domain, which may be its name, is `DomainIdParameter`. */
+/** `limit` is `LimitParam`, and the `id` of a domain, which may be its name, is `DomainIdParam`. */
 function parameterName({ name, description, in: place }: Node): string {
   const [, owner = ""] = (place === "path" && /^The (\w+)'s id or its name/.exec(String(description))) || [];
   const words = `${owner}-${name}`.split(/[-_]/).filter((word) => word !== "");
-  return `${words.map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`).join("")}Parameter`;
+  return `${words.map((word) => `${word[0]?.toUpperCase()}${word.slice(1)}`).join("")}Param`;
 }
 
 function answerName(status: string, { content = {} }: Answer): string | null {

@@ -28,6 +28,7 @@ const TAGS: Record<string, string> = {
   "Masked destinations": "The real mailboxes, which confirm before mail goes to them.",
   "Masked contacts": "Who writes to a masked alias, and the address to answer each at.",
   "Masked people": "What is kept of one person over all masked aliases: to be shown, and to be forgotten.",
+  "Address data": "What is stored of one e-mail address: to be shown, and to be erased.",
   "IP pools": "Sending addresses of an organization's own.",
   DMARC: "Aggregate reports about a domain (RFC 7489).",
   "API keys": "Keys that authenticate requests.",

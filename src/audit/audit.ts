@@ -11,6 +11,8 @@ import { totalOf } from "../platform/database/totals.ts";
 import type { World } from "../platform/world.ts";
 import * as queries from "./queries.ts";
 
+export { countNamed } from "./queries.ts";
+
 type AuditWorld = Pick<World, "db" | "clock" | "random" | "log">;
 
 /** What asks for something by POST and changes no settings: mail has its own timeline. */

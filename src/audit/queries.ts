@@ -67,6 +67,15 @@ export function countEntries(tx: Tx, orgId: string, filter: AuditFilter): Promis
   return countUpToMax(tx, `audit_entry where ${FILTER}`, values(orgId, filter));
 }
 
+/** What a person with this address did. */
+export async function countNamed(tx: Tx, orgId: string, email: string): Promise<number> {
+  const rows = await tx.query<{ n: number }>(
+    "select count(*) as n from audit_entry where org_id = $1 and actor = 'person' and lower(name) = lower($2)",
+    [orgId, email],
+  );
+  return rows[0]?.n ?? 0;
+}
+
 /** An id is made within moments of the time: a day further it bounds what is read. */
 function values(orgId: string, { operation, key_id, from, to }: AuditFilter): unknown[] {
   const times = [from ?? "-infinity", to ?? "infinity"];

@@ -6,7 +6,7 @@ import type { Tx } from "../platform/database/db.ts";
 import type { World } from "../platform/world.ts";
 import { countEvents } from "../stats/stats.ts";
 import { type AutomaticEntry, suppress } from "../suppressions/suppressions.ts";
-import { enqueueWebhooks } from "../webhooks/webhooks.ts";
+import { enqueueWebhooks, forgetEvents } from "../webhooks/webhooks.ts";
 import { toOutgoing } from "./announce.ts";
 import { isSentByCustomer } from "./origins.ts";
 import * as queries from "./queries.ts";
@@ -79,6 +79,38 @@ export async function lastEventAt(tx: Tx, asked: queries.AskedEvent): Promise<Da
 /** Takes from the timelines of messages whom they went to and what servers answered; codes and times stay. */
 export function forgetRecipients(tx: Tx, messages: readonly { org_id: string; id: string }[]) {
   return queries.forgetRecipients(tx, messages);
+}
+
+/** Deletes the timelines of messages, and what webhooks were sent of them. Run the transaction in `withPartitions`. */
+export async function eraseTimelines(
+  tx: Tx,
+  world: Pick<World, "clock">,
+  orgId: string,
+  messageIds: readonly string[],
+): Promise<void> {
+  const ids = await queries.deleteTimelines(tx, orgId, messageIds);
+  await forgetEvents(tx, world, ofOrganization(orgId, ids));
+}
+
+export type Shared = { org_id: string; message_ids: readonly string[]; named_in: readonly string[] };
+
+/**
+ * The same of one address in messages to several: its events stay, without it. Subject, tags and metadata of those `named_in` hold the
+ * address: webhooks post them with each event.
+ */
+export async function eraseFromTimelines(
+  tx: Tx,
+  world: Pick<World, "clock">,
+  { org_id, message_ids, named_in }: Shared,
+  about: { email: string; pattern: string },
+): Promise<void> {
+  const blanked = await queries.blankAddress(tx, org_id, message_ids, about);
+  const naming = await queries.findIds(tx, org_id, named_in);
+  await forgetEvents(tx, world, ofOrganization(org_id, [...new Set([...blanked, ...naming])]));
+}
+
+function ofOrganization(org_id: string, ids: readonly string[]) {
+  return ids.map((id) => ({ org_id, id }));
 }
 
 /** The timeline of one message, oldest first. */

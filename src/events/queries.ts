@@ -42,6 +42,39 @@ export function forgetRecipients(tx: Tx, messages: readonly { org_id: string; id
   );
 }
 
+/** All that happened to these messages; the ids. Index: event_by_message. */
+export async function deleteTimelines(tx: Tx, orgId: string, messageIds: readonly string[]): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    "delete from event where org_id = $1 and message_id = any($2) returning id",
+    [orgId, messageIds],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** All events of these messages. Index: event_by_message. */
+export async function findIds(tx: Tx, orgId: string, messageIds: readonly string[]): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>("select id from event where org_id = $1 and message_id = any($2)", [
+    orgId,
+    messageIds,
+  ]);
+  return rows.map(({ id }) => id);
+}
+
+/** Takes one address out of the timelines of messages; the ids of its events. `pattern` finds it in texts. Index: event_by_message. */
+export async function blankAddress(
+  tx: Tx,
+  orgId: string,
+  messageIds: readonly string[],
+  { email, pattern }: { email: string; pattern: string },
+): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    `update event set recipient = case when lower(recipient) = lower($3) then null else recipient end, message = null
+      where org_id = $1 and message_id = any($2) and (lower(recipient) = lower($3) or message ~* $4) returning id`,
+    [orgId, messageIds, email, pattern],
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** Index: event_by_message. */
 export function listEvents(db: Query, orgId: string, messageId: string) {
   return db.query<EventView>(

@@ -1,4 +1,4 @@
-// Patterns for SQL's `like` and `ilike` out of what people search for: every character of theirs stands for itself.
+// Patterns for SQL's `like`, `ilike` and `~*` out of what people search for: every character of theirs stands for itself.
 import { withAsciiDomain } from "../mail/address.ts";
 
 /** `text` without a meaning to `like`. */
@@ -27,4 +27,10 @@ export function spellings(text: string): string[] {
   const words = lower.replace(/\p{L}+/gu, capital);
   const all = [text, withAsciiDomain(text), lower, text.toUpperCase(), capital(lower), words];
   return [...new Set(all)];
+}
+
+/** For `~*`: the address itself in a text, and not as the end or the beginning of a longer one. */
+export function addressPattern(email: string): string {
+  const itself = email.replace(/[^\p{L}\p{N}\s]/gu, "\\$&");
+  return `(^|[^[:alnum:].!#$%&'*+/=?^_\`{|}~-])${itself}($|[^[:alnum:].-]|\\.($|[^[:alnum:]]))`;
 }

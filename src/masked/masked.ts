@@ -2,6 +2,8 @@
 // Face of the feature: what app.ts wires and what features to the right may ask.
 export { SEALED_TEXTS } from "./addresses/addresses.ts";
 export { maskedAddresses } from "./addresses/aliases.ts";
+export { erasePerson, exportPerson } from "./addresses/people.ts";
+export { MaskedPerson, MaskedPersonErased } from "./addresses/people-routes.ts";
 export { SEALED_KEY, withMaskedKey } from "./addresses/service-domain.ts";
 export { serviceMailer } from "./addresses/service-mail.ts";
 export { maskedCheck, maskedDecider, withActivity } from "./arrive/arrival.ts";

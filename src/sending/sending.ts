@@ -17,6 +17,16 @@ import { readySender } from "./prepare/sender.ts";
 import type { HoldBytes, Prepared, Preparing, SendAnswer, SendingDeps, SendRequest, Submitted } from "./types.ts";
 
 export { settleAccept } from "./accept/accept-queries.ts";
+export { countSentFrom } from "./address/address-queries.ts";
+export {
+  countSentTo,
+  type ErasePorts,
+  eraseForwards,
+  eraseSentTo,
+  listSentTo,
+  type OfAddress,
+} from "./address/sent-to.ts";
+export { EmailEvent, RecipientView } from "./emails/shape.ts";
 export { type EndedMessage, findDeferred, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
 export {
   type DeliveryKey,

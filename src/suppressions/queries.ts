@@ -151,11 +151,6 @@ function searchValues(filter: Filter): (string | null)[] {
   return [...kindValues(filter), filter.scope_id, ...place];
 }
 
-/** A part of an address is looked for in all of them. Measured: 1.3 µs an entry on a busy machine. */
-export function allowTime(tx: Tx, seconds: number) {
-  return tx.execute(`set local statement_timeout = '${seconds}s'`);
-}
-
 /**
  * Entries whose address begins with a text, or holds it. At most `keysMax` addresses are looked at; `hits` (on a first row
  * of nulls too) tells how many there were. An index-only pass over a range of suppression_address, then one descent for

@@ -7,49 +7,18 @@ import {
   answers,
   Closed,
   Deleted,
-  Id,
-  Named,
   Nullable,
   OneOf,
   PageOf,
   PageQuery,
   pageOf,
-  Time,
 } from "../http/http.ts";
 import type { World } from "../platform/world.ts";
 import { exportSuppressions } from "./export.ts";
-import { SCOPE_ID_CHARS_MAX, SCOPE_TYPES } from "./import/scope.ts";
+import { SCOPE_ID_CHARS_MAX } from "./import/scope.ts";
 import { mountImports } from "./import-routes.ts";
+import { ReasonWord, ScopeWord, Suppression } from "./shape.ts";
 import * as suppressions from "./suppressions.ts";
-
-const ReasonWord = OneOf(["hard_bounce", "complaint", "manual", "unsubscribe"]);
-const ScopeWord = Named(
-  "SuppressionScope",
-  OneOf(SCOPE_TYPES, {
-    description:
-      "What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; " +
-      "list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag",
-  }),
-);
-
-const Suppression = Named(
-  "Suppression",
-  Type.Object({
-    id: Id,
-    email: Type.String({ description: "Lower-cased" }),
-    reason: ReasonWord,
-    scope_type: ScopeWord,
-    scope_id: Nullable(Type.String({ description: "Null exactly for the scope org" })),
-    source: Type.String({ description: "manual, unsubscribe, delivery_event or `import:<provider>`" }),
-    source_message_id: Nullable(Id),
-    bounce_code: Nullable(Type.String({ description: "SMTP reply code, such as 550" })),
-    diag_code: Nullable(Type.String({ description: "Enhanced status code (RFC 3463), such as 5.1.1" })),
-    feedback_type: Nullable(Type.String({ description: "Of a complaint (RFC 5965), such as abuse" })),
-    note: Nullable(Type.String()),
-    expires_at: Nullable(Time),
-    created_at: Time,
-  }),
-);
 
 const FilterQuery = {
   query: Type.Optional(

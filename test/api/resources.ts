@@ -358,6 +358,8 @@ export const QUERIES: Record<string, string> = {
   "GET /v1/suppressions/check": "email=x@recipient.example",
   "GET /v1/masked/people": "email=x@recipient.example",
   "DELETE /v1/masked/people": "email=x@recipient.example",
+  "GET /v1/address-data": "email=x@recipient.example",
+  "DELETE /v1/address-data": "email=x@recipient.example",
 };
 
 /** An owner over an organization's key; with a test key, beside a live one of the same organization. */

@@ -9,7 +9,7 @@ export type Exemption = { rule: string; path: string; reason: string };
 /** Each may import only those before it. */
 export const FEATURES = [
   ..."accounts audit people domains dkim templates suppressions warming stats webhooks events".split(" "),
-  ..."outbound sending submission aliases dmarc inbound masked".split(" "),
+  ..."outbound sending submission aliases dmarc inbound masked privacy".split(" "),
 ];
 
 /** Bytes in, values out: no SQL, clock, environment or network. Each imports nothing but itself and mail/. */

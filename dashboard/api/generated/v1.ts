@@ -1532,7 +1532,7 @@ export interface paths {
         post?: never;
         /**
          * Forget one person: as a contact everywhere, and as a destination
-         * @description The reply addresses of the person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without the person. Mail of the person that waits in quarantine is deleted at /v1/inbound-emails. A person that is not known answers zeros.
+         * @description The reply addresses of the person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without the person. Mail: eraseAddressData.
          */
         delete: operations["eraseMaskedPerson"];
         options?: never;
@@ -2036,6 +2036,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/address-data": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Everything that is stored of one e-mail address
+         * @description For requests under data protection law; of the key's environment. Mail is listed newest first, sent and received together up to `limit`.
+         */
+        get: operations["exportAddressData"];
+        put?: never;
+        post?: never;
+        /**
+         * Erase what is stored of one e-mail address
+         * @description In the key's environment. Mail to it alone, mail from it, its masked contacts and what webhooks posted are deleted; mail to several loses the address and its content. Suppressions stay unless asked for. Call again while `left` counts mail: what is on its way is erased when it is over.
+         */
+        delete: operations["eraseAddressData"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/imports/suppressions/preview": {
         parameters: {
             query?: never;
@@ -2116,6 +2140,45 @@ export interface components {
              * @description When mail may go out again; never, if absent
              */
             expires_at?: string | null;
+        };
+        /**
+         * @example {
+         *       "sent": 0,
+         *       "received": 0,
+         *       "suppressions": 0,
+         *       "sent_from": 0,
+         *       "aliases": 0,
+         *       "rules": 0,
+         *       "audit_entries": 0
+         *     }
+         */
+        AddressCounts: {
+            /** @description E-mails sent to it */
+            sent: number;
+            /** @description Received mails */
+            received: number;
+            /** @description Suppressions */
+            suppressions: number;
+            /** @description E-mails sent from it, or with replies to it */
+            sent_from: number;
+            /** @description That forward to it */
+            aliases: number;
+            /** @description That name it */
+            rules: number;
+            /** @description Acts of that person */
+            audit_entries: number;
+        };
+        AddressSentEmail: {
+            id: components["schemas"]["RecordId"];
+            /** @description The From field */
+            from: string;
+            /** @description The Subject field */
+            subject: string;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description The address; none where mail from it was forwarded */
+            recipients: components["schemas"]["Recipient"][];
+            /** @description Its events */
+            events: components["schemas"]["EmailEvent"][];
         };
         /**
          * @example {
@@ -4210,6 +4273,40 @@ export interface components {
          * @enum {string}
          */
         Environment: "live" | "test";
+        EraseAddressDataAnswer: {
+            /**
+             * @description The address
+             * @example x@recipient.example
+             */
+            email: string;
+            /**
+             * @description Queued deliveries
+             * @example 0
+             */
+            canceled: number;
+            /**
+             * @description Sent e-mails
+             * @example 0
+             */
+            deleted: number;
+            /**
+             * @description Sent to several: without the address and their content now
+             * @example 0
+             */
+            blanked: number;
+            /**
+             * @description Received mails
+             * @example 0
+             */
+            received: number;
+            /**
+             * @description Suppressions
+             * @example 0
+             */
+            suppressions: number;
+            masked: components["schemas"]["EraseMaskedPersonAnswer"];
+            left: components["schemas"]["AddressCounts"];
+        };
         /**
          * @example {
          *       "contacts": 0,
@@ -4257,6 +4354,36 @@ export interface components {
              * @description Give it as `after` in the next request
              */
             next: string;
+        };
+        ExportAddressDataAnswer: {
+            /**
+             * @description The address
+             * @example x@recipient.example
+             */
+            email: string;
+            /**
+             * @description To it, and forwards of mail from it
+             * @example []
+             */
+            sent: components["schemas"]["AddressSentEmail"][];
+            /**
+             * @description From it, to it or with a copy to it
+             * @example []
+             */
+            received: components["schemas"]["InboundEmailRow"][];
+            /**
+             * Format: uuid
+             * @description UUIDv7
+             * @example null
+             */
+            next_after: string | null;
+            /**
+             * @description Suppressions
+             * @example []
+             */
+            suppressions: components["schemas"]["Suppression"][];
+            masked: components["schemas"]["ExportMaskedPersonAnswer"];
+            total: components["schemas"]["AddressCounts"];
         };
         ExportMaskedPersonAnswer: {
             /**
@@ -6706,7 +6833,7 @@ export interface components {
             webhook_ids?: components["schemas"]["RecordId"][];
             /** @description For yourself; recipients do not see it */
             description?: string | null;
-            /** @description false: mail is refused with 550, also where there is a catch-all */
+            /** @description As in createAlias */
             active?: boolean;
         };
         /**
@@ -6753,9 +6880,9 @@ export interface components {
             thresholds?: components["schemas"]["SpamThresholdsChange"];
             on_error?: components["schemas"]["SpamOnError"];
             dmarc_action?: components["schemas"]["SpamDmarcActionChange"];
-            /** @description Senders (address, domain, or pattern with * and ?) whose mail is let through, unless SPF or DMARC says that it is not from them. The more exact entry wins over `block` */
+            /** @description As in DomainSpam */
             allow?: string[];
-            /** @description Senders whose mail is refused, by From or the envelope; between equally exact entries block wins */
+            /** @description As in DomainSpam */
             block?: string[];
         };
         /**
@@ -6801,7 +6928,7 @@ export interface components {
          *     }
          */
         UpdateMaskedAliasRequest: {
-            /** @description Real mailboxes. Nothing is forwarded to one before its owner has confirmed by the link we mail to it */
+            /** @description As in createMaskedAlias */
             forward_to?: string[];
             /** @description For you alone */
             description?: string | null;
@@ -6812,7 +6939,7 @@ export interface components {
             /** @description false: mail is treated as `on_disabled` says */
             active?: boolean;
             /**
-             * @description drop: mail is taken and thrown away. reject: it is refused with 550
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             on_disabled?: "drop" | "reject";
@@ -6834,7 +6961,7 @@ export interface components {
              */
             own_name?: "leave" | "replace";
             /**
-             * @description When the author of a sent reply is mailed what was changed in it
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             reply_report?: "never" | "hidden" | "always";
@@ -6844,7 +6971,7 @@ export interface components {
              */
             tracking_pixels?: "leave" | "cut";
             /**
-             * @description What unsubscribing in a forward does. original: what its author set
+             * @description As in createMaskedAlias
              * @enum {string}
              */
             list_unsubscribe?: "original" | "disable_alias" | "block_sender";
@@ -6866,11 +6993,11 @@ export interface components {
          *     }
          */
         UpdateMaskedSettingsRequest: {
-            /** @description Mails an hour that one mailbox sends through all its aliases together. 40 at first */
+            /** @description As in MaskedSettings */
             replies_person_hour?: number;
             /** @description The same for a day (UTC). 200 at first */
             replies_person_day?: number;
-            /** @description Mails an hour that leave through all aliases of the organization. 1,000 at first */
+            /** @description As in MaskedSettings */
             replies_hour?: number;
             /** @description The same for a day (UTC). 5,000 at first */
             replies_day?: number;
@@ -6878,19 +7005,19 @@ export interface components {
             aliases_hour?: number;
             /** @description The same for a day (UTC). 2,000 at first */
             aliases_day?: number;
-            /** @description Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first */
+            /** @description As in MaskedSettings */
             pattern_aliases?: number;
             /**
-             * @description Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released. warn: it is forwarded, and its From name says so
+             * @description As in MaskedSettings
              * @enum {string}
              */
             forged_mail?: "quarantine" | "warn";
             /**
-             * @description Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that fail DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF nor DKIM of the author's domain proves
+             * @description As in MaskedSettings
              * @enum {string}
              */
             mark_unproven?: "asked" | "always";
-            /** @description Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the oldest says that DMARC passed */
+            /** @description As in MaskedSettings */
             arc_sealers?: string[];
         };
         /**
@@ -6903,15 +7030,15 @@ export interface components {
             name?: string;
             /** @description One line, in the same language */
             subject?: string;
-            /** @description Unique in the organization; must not look like a UUID. Made from the name when omitted */
+            /** @description As in createTemplate */
             slug?: string;
             /** @description For yourself; recipients do not see it */
             description?: string | null;
             /** @description As in createTemplate */
             html_body?: string | null;
-            /** @description The same language without escaping. When null, made from the HTML on sending */
+            /** @description As in createTemplate */
             text_body?: string | null;
-            /** @description When omitted or null, found in the sources. A declared name speaks for all names below it */
+            /** @description As in createTemplate */
             variables?: components["schemas"]["TemplateVariableRequestInput"][] | null;
             /** @description false: it cannot be used for sending */
             active?: boolean;
@@ -7388,6 +7515,20 @@ export interface components {
                 "application/json": components["schemas"]["IpPoolAnswer"];
             };
         };
+        /** @description A rate or sending limit is exceeded */
+        Limited: {
+            headers: {
+                "X-Request-ID": components["headers"]["RequestId"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                "RateLimit-Limit": components["headers"]["RateLimit"];
+                "RateLimit-Remaining": components["headers"]["RateRemaining"];
+                "RateLimit-Reset": components["headers"]["RateReset"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["RateLimit"];
+            };
+        };
         /** @description Success */
         MaskedAliasAnswer: {
             headers: {
@@ -7413,20 +7554,6 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["MaskedSettings"];
-            };
-        };
-        /** @description A rate or sending limit is exceeded */
-        RateLimited: {
-            headers: {
-                "X-Request-ID": components["headers"]["RequestId"];
-                "Retry-After": components["headers"]["RetryAfter"];
-                "RateLimit-Limit": components["headers"]["RateLimit"];
-                "RateLimit-Remaining": components["headers"]["RateRemaining"];
-                "RateLimit-Reset": components["headers"]["RateReset"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["RateLimit"];
             };
         };
         /** @description Success */
@@ -7486,45 +7613,45 @@ export interface components {
     };
     parameters: {
         /** @description true: only active ones. false: only the others */
-        ActiveParameter: boolean;
+        ActiveParam: boolean;
         /** @description The last id of the page before: the list goes on behind it */
-        AfterParameter: components["schemas"]["RecordId"];
+        AfterParam: components["schemas"]["RecordId"];
         /** @description UUIDv7 */
-        AliasIdParameter: components["schemas"]["RecordId"];
+        AliasIdParam: components["schemas"]["RecordId"];
         /** @description The contact's id */
-        ContactIdParameter: string;
+        ContactIdParam: string;
         /** @description Today (UTC) and the days before it */
-        DaysParameter: number;
+        DaysParam: number;
         /** @description The domain's id or its name */
-        DomainIdParameter: string;
+        DomainIdParam: string;
         /** @description Exactly this address */
-        EmailParameter: string;
+        EmailParam: string;
         /** @description live: by a live key, for real. test: by a test key */
-        EnvironmentParameter: components["schemas"]["Environment"];
+        EnvironmentParam: components["schemas"]["Environment"];
         /** @description The event's type */
-        EventParameter: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained";
+        EventParam: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained";
         /** @description The record's id */
-        IdParameter: string;
+        IdParam: string;
         /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-        IdempotencyKeyParameter: string;
+        IdempotencyKeyParam: string;
         /** @description How many rows at most: 1 to 100 */
-        LimitParameter: number;
+        LimitParam: number;
         /** @description How many rows to skip */
-        OffsetParameter: number;
+        OffsetParam: number;
         /** @description The pool's id or its name */
-        PoolIdParameter: string;
+        PoolIdParam: string;
         /** @description In any case. With something before its @, the beginning of the address, found at once; else a part of it, looked for in the whole list: seconds at millions */
-        QueryParameter: string;
+        QueryParam: string;
         /** @description Why */
-        ReasonParameter: "hard_bounce" | "complaint" | "manual" | "unsubscribe";
+        ReasonParam: "hard_bounce" | "complaint" | "manual" | "unsubscribe";
         /** @description Which domain, template, list or stream; null for the scope org */
-        ScopeIdParameter: string;
+        ScopeIdParam: string;
         /** @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
-        ScopeTypeParameter: components["schemas"]["SuppressionScope"];
+        ScopeTypeParam: components["schemas"]["SuppressionScope"];
         /** @description Such as manual or import:sendgrid */
-        SourceParameter: string;
+        SourceParam: string;
         /** @description The state */
-        StatusParameter: "pending" | "delivered" | "retrying" | "failed";
+        StatusParam: "pending" | "delivered" | "retrying" | "failed";
         /** @description The event's type */
         "X-Service-Event": string;
         /** @description The event's `event_id`, the same on every attempt */
@@ -7581,7 +7708,7 @@ export interface operations {
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7603,7 +7730,7 @@ export interface operations {
                     "application/json": components["schemas"]["Usage"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7611,11 +7738,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path?: never;
@@ -7632,7 +7759,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7641,7 +7768,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -7663,7 +7790,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7673,14 +7800,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7690,7 +7817,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -7701,7 +7828,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["ApiKeyAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7711,14 +7838,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7726,11 +7853,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description The operationId, such as updateDomain */
                 operation?: string;
                 /** @description UUIDv7 */
@@ -7755,7 +7882,7 @@ export interface operations {
                     "application/json": components["schemas"]["AuditEntryList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7763,11 +7890,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path?: never;
@@ -7784,7 +7911,7 @@ export interface operations {
                     "application/json": components["schemas"]["DomainList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7793,7 +7920,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -7815,7 +7942,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7825,14 +7952,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Domain"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7842,7 +7969,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -7853,7 +7980,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["Domain"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7866,7 +7993,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -7874,7 +8001,7 @@ export interface operations {
         responses: {
             200: components["responses"]["Deleted"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7884,7 +8011,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -7899,7 +8026,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainDnsRecordsAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7909,7 +8036,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -7925,7 +8052,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7935,7 +8062,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -7950,7 +8077,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListDkimKeysAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7959,11 +8086,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -7984,7 +8111,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -7994,7 +8121,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8014,7 +8141,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8027,7 +8154,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
                 /** @description The key's selector, the first part of its DNS name */
                 selector: string;
             };
@@ -8045,7 +8172,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8055,7 +8182,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8070,7 +8197,7 @@ export interface operations {
                     "application/json": components["schemas"]["VerifyDkimKeysAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8078,11 +8205,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path?: never;
@@ -8099,7 +8226,7 @@ export interface operations {
                     "application/json": components["schemas"]["WebhookList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8108,7 +8235,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -8130,7 +8257,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8140,14 +8267,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["WebhookAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8157,7 +8284,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -8168,7 +8295,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["WebhookAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8178,14 +8305,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8195,7 +8322,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -8214,7 +8341,7 @@ export interface operations {
                     "application/json": components["schemas"]["RotateWebhookSecretAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8224,7 +8351,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -8244,7 +8371,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8252,17 +8379,17 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The state */
-                status?: components["parameters"]["StatusParameter"];
+                status?: components["parameters"]["StatusParam"];
                 /** @description The event's type */
-                event?: components["parameters"]["EventParameter"];
+                event?: components["parameters"]["EventParam"];
                 /** @description How many days back */
                 days?: number;
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description UUIDv7 */
                 endpoint_id?: components["schemas"]["RecordId"];
             };
@@ -8273,7 +8400,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["WebhookDeliveryList"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8281,29 +8408,29 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description The state */
-                status?: components["parameters"]["StatusParameter"];
+                status?: components["parameters"]["StatusParam"];
                 /** @description The event's type */
-                event?: components["parameters"]["EventParameter"];
+                event?: components["parameters"]["EventParam"];
                 /** @description How many days the figures cover */
                 days?: number;
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["WebhookDeliveryList"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8317,7 +8444,7 @@ export interface operations {
                 /** @description Seconds to wait while there is none */
                 wait?: number;
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
             };
             header?: never;
             path?: never;
@@ -8334,7 +8461,7 @@ export interface operations {
                     "application/json": components["schemas"]["EventList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8344,7 +8471,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -8360,7 +8487,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8370,7 +8497,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -8390,7 +8517,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8398,15 +8525,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description Substring of name, slug, subject or description, without case */
                 query?: string;
                 /** @description true: only active ones. false: only the others */
-                active?: components["parameters"]["ActiveParameter"];
+                active?: components["parameters"]["ActiveParam"];
             };
             header?: never;
             path?: never;
@@ -8423,7 +8550,7 @@ export interface operations {
                     "application/json": components["schemas"]["TemplateList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8432,7 +8559,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -8454,7 +8581,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8471,7 +8598,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["TemplateAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8493,7 +8620,7 @@ export interface operations {
         responses: {
             200: components["responses"]["TemplateAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8510,7 +8637,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8539,7 +8666,7 @@ export interface operations {
                     "application/json": components["schemas"]["TemplatePreview"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8547,9 +8674,9 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description Only versions before this one */
                 before?: number;
             };
@@ -8571,7 +8698,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListedTemplateVersionList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8598,7 +8725,7 @@ export interface operations {
                     "application/json": components["schemas"]["TemplateVersionAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8606,21 +8733,21 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description In any case. With something before its @, the beginning of the address, found at once; else a part of it, looked for in the whole list: seconds at millions */
-                query?: components["parameters"]["QueryParameter"];
+                query?: components["parameters"]["QueryParam"];
                 /** @description Why */
-                reason?: components["parameters"]["ReasonParameter"];
+                reason?: components["parameters"]["ReasonParam"];
                 /** @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
-                scope_type?: components["parameters"]["ScopeTypeParameter"];
+                scope_type?: components["parameters"]["ScopeTypeParam"];
                 /** @description Which domain, template, list or stream; null for the scope org */
-                scope_id?: components["parameters"]["ScopeIdParameter"];
+                scope_id?: components["parameters"]["ScopeIdParam"];
                 /** @description Such as manual or import:sendgrid */
-                source?: components["parameters"]["SourceParameter"];
+                source?: components["parameters"]["SourceParam"];
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path?: never;
@@ -8637,7 +8764,7 @@ export interface operations {
                     "application/json": components["schemas"]["SuppressionList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8646,7 +8773,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -8678,7 +8805,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8711,7 +8838,7 @@ export interface operations {
                     "application/json": components["schemas"]["CheckSuppressionAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8719,15 +8846,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description In any case. With something before its @, the beginning of the address, found at once; else a part of it, looked for in the whole list: seconds at millions */
-                query?: components["parameters"]["QueryParameter"];
+                query?: components["parameters"]["QueryParam"];
                 /** @description Why */
-                reason?: components["parameters"]["ReasonParameter"];
+                reason?: components["parameters"]["ReasonParam"];
                 /** @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
-                scope_type?: components["parameters"]["ScopeTypeParameter"];
+                scope_type?: components["parameters"]["ScopeTypeParam"];
                 /** @description Which domain, template, list or stream; null for the scope org */
-                scope_id?: components["parameters"]["ScopeIdParameter"];
+                scope_id?: components["parameters"]["ScopeIdParam"];
                 /** @description Such as manual or import:sendgrid */
-                source?: components["parameters"]["SourceParameter"];
+                source?: components["parameters"]["SourceParam"];
             };
             header?: never;
             path?: never;
@@ -8744,7 +8871,7 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8761,7 +8888,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8771,7 +8898,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -8786,7 +8913,7 @@ export interface operations {
                     "application/json": components["schemas"]["SuppressionImportAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8796,7 +8923,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -8804,7 +8931,7 @@ export interface operations {
         responses: {
             202: components["responses"]["SuppressionImportAnswer202"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8814,14 +8941,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Warming"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8829,14 +8956,14 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
             };
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8851,7 +8978,7 @@ export interface operations {
                     "application/json": components["schemas"]["WarmingDayList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8861,7 +8988,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8873,7 +9000,7 @@ export interface operations {
         responses: {
             200: components["responses"]["Warming"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8883,7 +9010,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8895,7 +9022,7 @@ export interface operations {
         responses: {
             200: components["responses"]["Warming"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8905,7 +9032,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8913,7 +9040,7 @@ export interface operations {
         responses: {
             200: components["responses"]["Warming"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8926,7 +9053,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8941,7 +9068,7 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStats"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8954,7 +9081,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8969,7 +9096,7 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsDaily"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -8982,7 +9109,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -8997,7 +9124,7 @@ export interface operations {
                     "application/json": components["schemas"]["DomainStatsHourly"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9010,7 +9137,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -9025,7 +9152,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListDomainStatsByIspAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9035,14 +9162,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["RelayAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9052,7 +9179,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -9063,7 +9190,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["RelayAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9073,14 +9200,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9088,11 +9215,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path?: never;
@@ -9109,7 +9236,7 @@ export interface operations {
                     "application/json": components["schemas"]["IpPoolList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9118,7 +9245,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -9140,7 +9267,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9150,14 +9277,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The pool's id or its name */
-                id: components["parameters"]["PoolIdParameter"];
+                id: components["parameters"]["PoolIdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["IpPoolAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9167,7 +9294,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The pool's id or its name */
-                id: components["parameters"]["PoolIdParameter"];
+                id: components["parameters"]["PoolIdParam"];
             };
             cookie?: never;
         };
@@ -9179,7 +9306,7 @@ export interface operations {
         responses: {
             200: components["responses"]["IpPoolAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9192,7 +9319,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The pool's id or its name */
-                id: components["parameters"]["PoolIdParameter"];
+                id: components["parameters"]["PoolIdParam"];
             };
             cookie?: never;
         };
@@ -9200,7 +9327,7 @@ export interface operations {
         responses: {
             200: components["responses"]["Deleted"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9209,7 +9336,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -9232,7 +9359,7 @@ export interface operations {
             };
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9241,7 +9368,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -9315,11 +9442,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description The state */
                 status?: "scheduled" | "queued" | "sending" | "deferred" | "delivered" | "partially_delivered" | "bounced" | "complained" | "suppressed" | "failed" | "expired" | "canceled" | "simulated";
                 /** @description Part of the From field */
@@ -9333,7 +9460,7 @@ export interface operations {
                 /** @description Only mail from this domain */
                 domain_id?: string;
                 /** @description live: by a live key, for real. test: by a test key */
-                environment?: components["parameters"]["EnvironmentParameter"];
+                environment?: components["parameters"]["EnvironmentParam"];
                 /** @description The Message-ID */
                 message_id?: string;
                 /** @description A day or an RFC 3339 time, inclusive */
@@ -9356,7 +9483,7 @@ export interface operations {
                     "application/json": components["schemas"]["EmailList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9366,14 +9493,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["EmailAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9383,7 +9510,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -9398,7 +9525,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListEmailEventsAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9408,7 +9535,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -9425,7 +9552,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9435,7 +9562,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -9444,7 +9571,7 @@ export interface operations {
             200: components["responses"]["EmailAnswer"];
             409: components["responses"]["Conflict"];
             422: components["responses"]["AllSuppressed"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9454,7 +9581,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -9462,7 +9589,7 @@ export interface operations {
         responses: {
             200: components["responses"]["EmailAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9470,17 +9597,17 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description UUIDv7 */
                 domain_id?: components["schemas"]["RecordId"];
                 /** @description What happens to the mail: webhook, forward, store or drop */
                 action?: "webhook" | "forward" | "store" | "drop";
                 /** @description true: only active ones. false: only the others */
-                active?: components["parameters"]["ActiveParameter"];
+                active?: components["parameters"]["ActiveParam"];
                 /** @description Part of the address or the description */
                 q?: string;
             };
@@ -9499,7 +9626,7 @@ export interface operations {
                     "application/json": components["schemas"]["AliasList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9508,7 +9635,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -9530,7 +9657,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9540,14 +9667,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["AliasAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9557,14 +9684,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9574,7 +9701,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -9586,7 +9713,7 @@ export interface operations {
         responses: {
             200: components["responses"]["AliasAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9594,12 +9721,12 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Today (UTC) and the days before it */
-                days?: components["parameters"]["DaysParameter"];
+                days?: components["parameters"]["DaysParam"];
             };
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -9614,7 +9741,7 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcSummary"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9622,16 +9749,16 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Today (UTC) and the days before it */
-                days?: components["parameters"]["DaysParameter"];
+                days?: components["parameters"]["DaysParam"];
                 /** @description How many rows at most: 1 to 100 */
                 limit?: number;
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
             };
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -9646,7 +9773,7 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcSourceList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9654,12 +9781,12 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Today (UTC) and the days before it */
-                days?: components["parameters"]["DaysParameter"];
+                days?: components["parameters"]["DaysParam"];
             };
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -9674,7 +9801,7 @@ export interface operations {
                     "application/json": components["schemas"]["ListDmarcDailyAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9682,16 +9809,16 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -9706,7 +9833,7 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9721,7 +9848,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
                 /** @description Our id, or the reporter's (the newest of it) */
                 reportId: string;
             };
@@ -9738,7 +9865,7 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportWithRecordsAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9748,7 +9875,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -9763,7 +9890,7 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcAddress"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9771,15 +9898,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description UUIDv7 */
                 domain_id?: components["schemas"]["RecordId"];
                 /** @description true: only active ones. false: only the others */
-                active?: components["parameters"]["ActiveParameter"];
+                active?: components["parameters"]["ActiveParam"];
                 /** @description true: the deleted ones, which may be restored */
                 deleted?: boolean;
                 /** @description Exactly this destination */
@@ -9804,7 +9931,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedAliasList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9813,7 +9940,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -9835,7 +9962,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9845,14 +9972,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9862,7 +9989,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -9874,7 +10001,7 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9884,14 +10011,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9901,7 +10028,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -9909,7 +10036,7 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedAliasAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9917,15 +10044,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description The state */
                 status?: "pending" | "verified" | "suspended";
                 /** @description Exactly this address */
-                email?: components["parameters"]["EmailParameter"];
+                email?: components["parameters"]["EmailParam"];
             };
             header?: never;
             path?: never;
@@ -9942,7 +10069,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedDestinationList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9951,7 +10078,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -9983,7 +10110,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -9993,14 +10120,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10010,7 +10137,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10018,7 +10145,7 @@ export interface operations {
         responses: {
             200: components["responses"]["Deleted"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10028,7 +10155,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10036,7 +10163,7 @@ export interface operations {
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10044,20 +10171,20 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description true: only blocked ones. false: only the others */
                 blocked?: boolean;
                 /** @description Exactly this address */
-                email?: components["parameters"]["EmailParameter"];
+                email?: components["parameters"]["EmailParam"];
             };
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10072,7 +10199,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10081,11 +10208,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10116,7 +10243,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10126,16 +10253,16 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
                 /** @description The contact's id */
-                contact_id: components["parameters"]["ContactIdParameter"];
+                contact_id: components["parameters"]["ContactIdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10145,9 +10272,9 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
                 /** @description The contact's id */
-                contact_id: components["parameters"]["ContactIdParameter"];
+                contact_id: components["parameters"]["ContactIdParam"];
             };
             cookie?: never;
         };
@@ -10166,7 +10293,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedContactAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10174,11 +10301,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description The type */
                 type?: "forward" | "reply" | "block" | "bounce" | "quarantine" | "auto_reply" | "config";
                 /** @description What became of it */
@@ -10187,7 +10314,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10202,7 +10329,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedActivityList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10227,7 +10354,7 @@ export interface operations {
                     "application/json": components["schemas"]["ExportMaskedPersonAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10252,7 +10379,7 @@ export interface operations {
                     "application/json": components["schemas"]["EraseMaskedPersonAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10260,16 +10387,16 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
             };
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10284,7 +10411,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedPatternList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10293,11 +10420,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10318,7 +10445,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10328,7 +10455,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
                 /** @description The pattern's id */
                 pattern_id: string;
             };
@@ -10337,7 +10464,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10347,7 +10474,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10358,7 +10485,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10368,14 +10495,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedDestinationAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10389,7 +10516,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["MaskedSettings"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10407,7 +10534,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["MaskedSettings"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10417,7 +10544,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10436,7 +10563,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedCheck"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10444,13 +10571,13 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description UUIDv7 */
-                alias_id?: components["parameters"]["AliasIdParameter"];
+                alias_id?: components["parameters"]["AliasIdParam"];
                 /** @description Which way it went */
                 kind?: "forward" | "reply";
             };
@@ -10469,7 +10596,7 @@ export interface operations {
                     "application/json": components["schemas"]["MaskedFailedList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10479,7 +10606,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10494,7 +10621,7 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10504,7 +10631,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10520,7 +10647,7 @@ export interface operations {
                 };
             };
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10530,14 +10657,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10559,7 +10686,7 @@ export interface operations {
                     "application/json": components["schemas"]["GetMaskedDomainAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10567,11 +10694,11 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description The last id of the page before: the list goes on behind it */
-                after?: components["parameters"]["AfterParameter"];
+                after?: components["parameters"]["AfterParam"];
                 /** @description Part of From, the recipient, Subject or Message-ID */
                 q?: string;
                 /** @description Part of From */
@@ -10585,11 +10712,11 @@ export interface operations {
                 /** @description The state */
                 status?: "received" | "processing" | "delivered" | "failed" | "quarantined" | "dropped";
                 /** @description live: by a live key, for real. test: by a test key */
-                environment?: components["parameters"]["EnvironmentParameter"];
+                environment?: components["parameters"]["EnvironmentParam"];
                 /** @description UUIDv7 */
                 domain_id?: components["schemas"]["RecordId"];
                 /** @description UUIDv7 */
-                alias_id?: components["parameters"]["AliasIdParameter"];
+                alias_id?: components["parameters"]["AliasIdParam"];
                 /** @description UUIDv7 */
                 thread_id?: components["schemas"]["RecordId"];
                 /** @description Whether files are attached */
@@ -10618,7 +10745,7 @@ export interface operations {
                     "application/json": components["schemas"]["InboundEmailRowList"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10628,14 +10755,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10645,14 +10772,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10662,7 +10789,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10677,7 +10804,7 @@ export interface operations {
                     "message/rfc822": string;
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10687,7 +10814,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
                 /** @description The attachment's id */
                 attachment_id: string;
             };
@@ -10705,7 +10832,7 @@ export interface operations {
                     "*/*": string;
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10715,7 +10842,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10723,7 +10850,7 @@ export interface operations {
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10733,7 +10860,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10741,7 +10868,7 @@ export interface operations {
         responses: {
             200: components["responses"]["InboundEmailAnswer"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10767,7 +10894,7 @@ export interface operations {
                     "application/json": components["schemas"]["SimulateInboundEmailAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10775,15 +10902,15 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
                 /** @description UUIDv7 */
                 domain_id?: components["schemas"]["RecordId"];
                 /** @description UUIDv7 */
-                alias_id?: components["parameters"]["AliasIdParameter"];
+                alias_id?: components["parameters"]["AliasIdParam"];
                 /** @description true: only active ones. false: only the others */
-                active?: components["parameters"]["ActiveParameter"];
+                active?: components["parameters"]["ActiveParam"];
             };
             header?: never;
             path?: never;
@@ -10792,7 +10919,7 @@ export interface operations {
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleList"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10801,7 +10928,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path?: never;
             cookie?: never;
@@ -10814,7 +10941,7 @@ export interface operations {
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10824,14 +10951,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10841,14 +10968,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Deleted"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10858,7 +10985,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10869,7 +10996,7 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["InboundRuleAnswer"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10895,7 +11022,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReorderInboundRulesAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10921,7 +11048,7 @@ export interface operations {
                     "application/json": components["schemas"]["TestInboundRuleAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10929,21 +11056,21 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description How many rows at most: 1 to 100 */
-                limit?: components["parameters"]["LimitParameter"];
+                limit?: components["parameters"]["LimitParam"];
                 /** @description How many rows to skip */
-                offset?: components["parameters"]["OffsetParameter"];
+                offset?: components["parameters"]["OffsetParam"];
             };
             header?: never;
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["InboundRuleList"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10952,11 +11079,11 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
-                "idempotency-key"?: components["parameters"]["IdempotencyKeyParameter"];
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
             };
             path: {
                 /** @description The record's id */
-                id: components["parameters"]["IdParameter"];
+                id: components["parameters"]["IdParam"];
             };
             cookie?: never;
         };
@@ -10968,7 +11095,7 @@ export interface operations {
         responses: {
             201: components["responses"]["InboundRuleAnswer201"];
             409: components["responses"]["Conflict"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10978,14 +11105,14 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["DomainSpam"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -10995,7 +11122,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The domain's id or its name */
-                id: components["parameters"]["DomainIdParameter"];
+                id: components["parameters"]["DomainIdParam"];
             };
             cookie?: never;
         };
@@ -11006,7 +11133,63 @@ export interface operations {
         };
         responses: {
             200: components["responses"]["DomainSpam"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    exportAddressData: {
+        parameters: {
+            query: {
+                /** @description The address */
+                email: string;
+                /** @description How many rows at most: 1 to 100 */
+                limit?: components["parameters"]["LimitParam"];
+                /** @description The last id of the page before: the list goes on behind it */
+                after?: components["parameters"]["AfterParam"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportAddressDataAnswer"];
+                };
+            };
+            429: components["responses"]["Limited"];
+            default: components["responses"]["AnyError"];
+        };
+    };
+    eraseAddressData: {
+        parameters: {
+            query: {
+                /** @description The address */
+                email: string;
+                /** @description Removes those too */
+                suppressions?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EraseAddressDataAnswer"];
+                };
+            };
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -11034,7 +11217,7 @@ export interface operations {
                 };
             };
             202: components["responses"]["SuppressionImportAnswer202"];
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };
@@ -11070,7 +11253,7 @@ export interface operations {
                     "application/json": components["schemas"]["DmarcReportAnswer"];
                 };
             };
-            429: components["responses"]["RateLimited"];
+            429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
     };

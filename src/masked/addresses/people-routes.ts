@@ -132,6 +132,30 @@ const Entry = Named(
   }),
 );
 
+/** What is kept of one person. */
+export const MaskedPerson = Named(
+  "ExportMaskedPersonAnswer",
+  Type.Object({
+    email: Type.String(),
+    destination: Nullable(Destination),
+    alias_ids: Type.Array(Id, { description: "The aliases that forward to the person, deleted ones too" }),
+    patterns: Type.Array(Type.String(), { description: "The patterns of the person's mailbox" }),
+    contacts: Type.Array(Contact),
+    activity: Type.Array(Entry),
+    truncated: Type.Boolean({ description: "There is more: 1,000 contacts and 1,000 entries are shown" }),
+  }),
+);
+
+/** What was forgotten of one person. */
+export const MaskedPersonErased = Named(
+  "EraseMaskedPersonAnswer",
+  Type.Object({
+    contacts: Type.Integer(),
+    destinations: Type.Integer(),
+    aliases: Type.Integer({ description: "Deleted, because they forwarded to nobody else" }),
+  }),
+);
+
 /** Mounts the endpoints of destinations, contacts and activity. */
 export function mountPeople(api: Api, world: World, ports: MaskedPorts): void {
   mountDestinations(api, world, ports);
@@ -369,15 +393,7 @@ function mountPerson(api: Api, world: World): void {
         description:
           "For a request for information under data protection law. A person that is not known has empty lists.",
         response: answers({
-          200: Type.Object({
-            email: Type.String(),
-            destination: Nullable(Destination),
-            alias_ids: Type.Array(Id, { description: "The aliases that forward to the person, deleted ones too" }),
-            patterns: Type.Array(Type.String(), { description: "The patterns of the person's mailbox" }),
-            contacts: Type.Array(Contact),
-            activity: Type.Array(Entry),
-            truncated: Type.Boolean({ description: "There is more: 1,000 contacts and 1,000 entries are shown" }),
-          }),
+          200: MaskedPerson,
         }),
       },
     },
@@ -392,13 +408,9 @@ function mountPerson(api: Api, world: World): void {
         operationId: "eraseMaskedPerson",
         summary: "Forget one person: as a contact everywhere, and as a destination",
         description:
-          "The reply addresses of the person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without the person. Mail of the person that waits in quarantine is deleted at /v1/inbound-emails. A person that is not known answers zeros.",
+          "The reply addresses of the person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without the person. Mail: eraseAddressData.",
         response: answers({
-          200: Type.Object({
-            contacts: Type.Integer(),
-            destinations: Type.Integer(),
-            aliases: Type.Integer({ description: "Deleted, because they forwarded to nobody else" }),
-          }),
+          200: MaskedPersonErased,
         }),
       },
     },

@@ -6,7 +6,7 @@ import type { PersonRole } from "../types.ts";
 /** Bodies and files of messages, and all that is kept of one person. */
 const BODIES = new Set([
   ...["getEmailContent", "getInboundEmail", "getInboundEmailRaw", "downloadInboundAttachment"],
-  ...["exportMaskedPerson", "getMaskedFailedRaw"],
+  ...["exportMaskedPerson", "exportAddressData", "getMaskedFailedRaw"],
   // What webhooks post of received mail holds its text.
   ...["listEvents", "listWebhookDeliveries", "listDeliveriesOfWebhook"],
 ]);
@@ -14,6 +14,11 @@ const BODIES = new Set([
 const READS = new Set(["previewTemplate"]);
 /** Of live keys these are for admins and owners. */
 const KEY_ACTS = new Set(["createApiKey", "renameApiKey", "revokeApiKey"]);
+
+/** For admins and owners alone: nobody gets it back. */
+const ERASES = new Set(["eraseAddressData"]);
+/** These ask for the password again, as making a live key does. */
+const DANGEROUS = new Set(["deleteDomain", "eraseMaskedPerson", "eraseAddressData"]);
 
 export type Act = { operation: string; method: string };
 export type Actor = { role: PersonRole; sees_bodies: boolean };
@@ -23,6 +28,7 @@ export async function requireRole(actor: Actor, act: Act, isLiveKey: () => Promi
   if (actor.role === "owner" || actor.role === "admin") return;
   if (actor.role === "developer") {
     if (KEY_ACTS.has(act.operation) && (await isLiveKey())) throw refused("developer", "make or change live keys");
+    if (ERASES.has(act.operation)) throw refused("developer", "erase what is stored of an address");
     return;
   }
   const reads = act.method === "GET" || act.method === "HEAD" || READS.has(act.operation);
@@ -32,7 +38,7 @@ export async function requireRole(actor: Actor, act: Act, isLiveKey: () => Promi
 
 /** Does this act need a fresh proof of who somebody is? */
 export async function isDangerous({ operation }: Act, isLiveKey: () => Promise<boolean>): Promise<boolean> {
-  if (operation === "deleteDomain" || operation === "eraseMaskedPerson") return true;
+  if (DANGEROUS.has(operation)) return true;
   return operation === "createApiKey" && (await isLiveKey());
 }
 

@@ -29,3 +29,8 @@ export function startUpOptions(settings: readonly Setting[]): string {
 export function beginWith(settings: readonly Setting[], begin = "begin"): string {
   return [begin, ...settings.map(([name, value]) => `set local ${name} = '${value}'`)].join("; ");
 }
+
+/** The further statements of this transaction may take so long each, where they look at all rows of an organization. */
+export function allowTime(tx: { execute(text: string): Promise<number> }, seconds: number): Promise<number> {
+  return tx.execute(`set local statement_timeout = '${seconds}s'`);
+}

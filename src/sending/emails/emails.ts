@@ -61,7 +61,7 @@ function toEmail(row: queries.EmailRow, recipients: queries.RecipientRow[]) {
 }
 
 /** That mail is scheduled is said of the e-mail; its recipients are queued, with the time in `next_attempt_at`. */
-function shownRecipient({ message_id: _id, position: _position, status, ...shown }: queries.RecipientRow) {
+export function shownRecipient({ message_id: _id, position: _position, status, ...shown }: queries.RecipientRow) {
   const { email, kind, ...rest } = shown;
   return { email, kind, status: status === "scheduled" ? "queued" : status, ...rest };
 }
@@ -153,7 +153,9 @@ export async function loadContent(world: Pick<World, "db" | "blobs">, orgId: str
 /** One e-mail, locked so that retry, cancel and outcomes take turns; or 404. */
 export async function lockRow(tx: Tx, orgId: string, id: string): Promise<queries.LockedRow> {
   const found = await requireRow(tx, orgId, id);
-  return (await queries.lockEmail(tx, orgId, found.id))[0] as queries.LockedRow;
+  const [locked] = await queries.lockEmail(tx, orgId, found.id);
+  if (!locked) throw notFound("e-mail");
+  return locked;
 }
 
 /** An e-mail as it stands now in this transaction. */

@@ -5,6 +5,7 @@ import { lastEventAt, type MailEvent, recordEvents, suppressOnly } from "../../e
 import type { Query, Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
 import { unsubscribe } from "../../suppressions/suppressions.ts";
+import { ERASED } from "../address/address-queries.ts";
 import * as queries from "./late-queries.ts";
 
 export type { DeliveryKey } from "./late-queries.ts";
@@ -36,7 +37,7 @@ export type LateReport = LateBounce | LateComplaint;
 /**
  * `recorded`; `known`: the recipient has bounced or complained already, or was reported late already; `not_sent`: no server has
  * this message of us (test mail, canceled, not yet tried), so the report cannot be true; `in_flight`: an attempt is under
- * way, ask again when it is over; `gone`: the message is past its retention.
+ * way, ask again when it is over; `gone`: the message is past its retention, or its recipient was erased.
  */
 export type ReportResult = "recorded" | "known" | "not_sent" | "in_flight" | "gone";
 
@@ -57,7 +58,7 @@ export async function findSentDelivery(db: Query, key: queries.DeliveryKey): Pro
   if (!message) return null;
   const recipients = await queries.listSentRecipients(db, key.org_id, key.message_id);
   const own = recipients.find(({ position }) => position === key.position);
-  return own ? { ...key, email: own.email, message, recipients } : null;
+  return own && own.email !== ERASED ? { ...key, email: own.email, message, recipients } : null;
 }
 
 /** Is an attempt at this delivery under way, so that its state is about to change? */
@@ -82,7 +83,7 @@ export async function recordLateReport(
   if (message.environment === "test") return "not_sent";
   if (message.recipient_count > 1) await queries.lockMessage(tx, key.org_id, key.message_id);
   const [recipient] = await queries.lockRecipient(tx, key);
-  if (!recipient) return "gone";
+  if (!recipient || recipient.email === ERASED) return "gone";
   const about = { key, message, recipient };
   if (report.kind === "deferred") return recordWarning(tx, world, about, report);
   const may = await mayMove(tx, about);

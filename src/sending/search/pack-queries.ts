@@ -36,6 +36,32 @@ const RECIPIENTS = `(select string_agg(${plain("r.email")}, '${PART_END}') from 
   where r.org_id = m.org_id and r.message_id = m.id)`;
 const TAGS = `(select string_agg('${PART_END}' || ${plain("t.tag")}, '') || '${PART_END}' from jsonb_array_elements_text(m.tags) as t (tag))`;
 
+const LOCK_SPACE = 45;
+
+/** Until the transaction ends nothing of the organization is packed, or (`alone`) unpacked. */
+async function lock(tx: Tx, orgId: string, alone: boolean): Promise<void> {
+  const name = alone ? "pg_advisory_xact_lock" : "pg_advisory_xact_lock_shared";
+  await tx.query(`select ${name}(hashtextextended($1::uuid::text, ${LOCK_SPACE}))`, [orgId]);
+}
+
+/** Before a day of an organization is packed. */
+export function lockForPacking(tx: Tx, orgId: string): Promise<void> {
+  return lock(tx, orgId, true);
+}
+
+/** Before mails of these days are deleted, or change: they are read from their rows until they are packed again. */
+export async function unpackDays(tx: Tx, orgId: string, days: readonly Day[]): Promise<void> {
+  await lock(tx, orgId, false);
+  for (const { from_id, to_id } of days) {
+    await tx.execute("delete from message_texts where org_id = $1 and id >= $2 and id < $3", [orgId, from_id, to_id]);
+  }
+}
+
+/** Not all of these days is packed any more: the next round looks. */
+export async function forgetNoted(db: Query, days: readonly Day[]): Promise<void> {
+  await db.execute("delete from message_texts_day where day = any($1::date[])", [days.map(({ day }) => day)]);
+}
+
 /** What of an e-mail never changes, and is compared whole. */
 export const FACETS = {
   environment: { sql: "m.environment", sign: "e" },

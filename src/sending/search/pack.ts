@@ -1,7 +1,9 @@
 // Packs the texts that sent mail is searched for, a day of an organization at a time, once the day is over: for the `clock` role.
-// Mail on its way pays nothing. Not here: searching in them (search.ts).
+// Mail on its way pays nothing. A day is unpacked when mail of it is erased, and packed again soon. Searching: search.ts.
+import type { Query, Tx } from "../../platform/database/db.ts";
 import {
   type Day,
+  dayOf,
   findPastDays,
   firstOpenDay,
   idsOf,
@@ -9,7 +11,7 @@ import {
   unpackOpenDays,
 } from "../../platform/packed/packed-days.ts";
 import { type RoundsWorld, startRounds } from "../../platform/process/rounds.ts";
-import { uuidFloor } from "../../platform/random.ts";
+import { uuidFloor, uuidTime } from "../../platform/random.ts";
 import type { World } from "../../platform/world.ts";
 import * as queries from "./pack-queries.ts";
 
@@ -57,7 +59,25 @@ async function packDay({ db }: PackWorld, { org_id, mails, day }: { org_id: stri
   const parts = Math.ceil(mails / MAILS_AT_ONCE);
   const edge = (part: number): string => uuidFloor(Date.parse(day.day) + Math.round((part * DAY_MS) / parts));
   await db.transaction(async (tx) => {
+    await queries.lockForPacking(tx, org_id);
     for (let part = 0; part < parts; part += 1)
       await queries.packRange(tx, org_id, { day: day.day, from_id: edge(part), to_id: edge(part + 1) });
   });
+}
+
+function daysOf(ids: readonly string[]): Day[] {
+  return [...new Set(ids.map((id) => dayOf(uuidTime(id))))].sort().map(idsOf);
+}
+
+/** Before these mails are erased, or change. */
+export async function unpackSent(tx: Tx, orgId: string, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0) await queries.unpackDays(tx, orgId, daysOf(ids));
+}
+
+/**
+ * After the commit of what `unpackSent` began: their days are packed again. A round that is at such a day right now may note it all
+ * the same; then mail of this organization and day is read from its rows, which only takes longer.
+ */
+export async function packAgain(db: Query, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0) await queries.forgetNoted(db, daysOf(ids));
 }

@@ -22,6 +22,36 @@ export type AddSuppressionRequest = {
   expires_at?: string | null;
 };
 
+export type AddressCounts = {
+  /** E-mails sent to it */
+  sent: number;
+  /** Received mails */
+  received: number;
+  /** Suppressions */
+  suppressions: number;
+  /** E-mails sent from it, or with replies to it */
+  sent_from: number;
+  /** That forward to it */
+  aliases: number;
+  /** That name it */
+  rules: number;
+  /** Acts of that person */
+  audit_entries: number;
+};
+
+export type AddressSentEmail = {
+  id: RecordId;
+  /** The From field */
+  from: string;
+  /** The Subject field */
+  subject: string;
+  created_at: Timestamp;
+  /** The address; none where mail from it was forwarded */
+  recipients: Recipient[];
+  /** Its events */
+  events: EmailEvent[];
+};
+
 export type Alias = {
   id: RecordId;
   org_id: RecordId;
@@ -1376,6 +1406,23 @@ export type EmailReceivedEvent = {
 /** live: by a live key, for real. test: by a test key */
 export type Environment = "live" | "test" | (string & {});
 
+export type EraseAddressDataAnswer = {
+  /** The address */
+  email: string;
+  /** Queued deliveries */
+  canceled: number;
+  /** Sent e-mails */
+  deleted: number;
+  /** Sent to several: without the address and their content now */
+  blanked: number;
+  /** Received mails */
+  received: number;
+  /** Suppressions */
+  suppressions: number;
+  masked: EraseMaskedPersonAnswer;
+  left: AddressCounts;
+};
+
 export type EraseMaskedPersonAnswer = {
   /** How many contacts were forgotten */
   contacts: number;
@@ -1395,6 +1442,21 @@ export type EventList = {
   events: ReadEvent[];
   /** Give it as `after` in the next request */
   next: string;
+};
+
+export type ExportAddressDataAnswer = {
+  /** The address */
+  email: string;
+  /** To it, and forwards of mail from it */
+  sent: AddressSentEmail[];
+  /** From it, to it or with a copy to it */
+  received: InboundEmailRow[];
+  /** UUIDv7 */
+  next_after: string | null;
+  /** Suppressions */
+  suppressions: Suppression[];
+  masked: ExportMaskedPersonAnswer;
+  total: AddressCounts;
 };
 
 export type ExportMaskedPersonAnswer = {
@@ -2819,7 +2881,7 @@ export type UpdateAliasRequest = {
   webhook_ids?: RecordId[];
   /** For yourself; recipients do not see it */
   description?: string | null;
-  /** false: mail is refused with 550, also where there is a catch-all */
+  /** As in createAlias */
   active?: boolean;
 };
 
@@ -2845,12 +2907,9 @@ export type UpdateDomainSpamRequest = {
   thresholds?: SpamThresholdsChange;
   on_error?: SpamOnError;
   dmarc_action?: SpamDmarcActionChange;
-  /**
-   * Senders (address, domain, or pattern with * and ?) whose mail is let through, unless SPF or DMARC says that
-   * it is not from them. The more exact entry wins over `block`
-   */
+  /** As in DomainSpam */
   allow?: string[];
-  /** Senders whose mail is refused, by From or the envelope; between equally exact entries block wins */
+  /** As in DomainSpam */
   block?: string[];
 };
 
@@ -2877,7 +2936,7 @@ export type UpdateIpPoolRequest = {
 };
 
 export type UpdateMaskedAliasRequest = {
-  /** Real mailboxes. Nothing is forwarded to one before its owner has confirmed by the link we mail to it */
+  /** As in createMaskedAlias */
   forward_to?: string[];
   /** For you alone */
   description?: string | null;
@@ -2887,7 +2946,7 @@ export type UpdateMaskedAliasRequest = {
   metadata?: Metadata;
   /** false: mail is treated as `on_disabled` says */
   active?: boolean;
-  /** drop: mail is taken and thrown away. reject: it is refused with 550 */
+  /** As in createMaskedAlias */
   on_disabled?: "drop" | "reject" | (string & {});
   /** false: nothing can be sent from the alias */
   reply_enabled?: boolean;
@@ -2897,11 +2956,11 @@ export type UpdateMaskedAliasRequest = {
   unopened_files?: "hold" | "send" | (string & {});
   /** As in createMaskedAlias */
   own_name?: "leave" | "replace" | (string & {});
-  /** When the author of a sent reply is mailed what was changed in it */
+  /** As in createMaskedAlias */
   reply_report?: "never" | "hidden" | "always" | (string & {});
   /** cut: forwards have no pictures that nobody is to see */
   tracking_pixels?: "leave" | "cut" | (string & {});
-  /** What unsubscribing in a forward does. original: what its author set */
+  /** As in createMaskedAlias */
   list_unsubscribe?: "original" | "disable_alias" | "block_sender" | (string & {});
 };
 
@@ -2913,11 +2972,11 @@ export type UpdateMaskedContactRequest = {
 };
 
 export type UpdateMaskedSettingsRequest = {
-  /** Mails an hour that one mailbox sends through all its aliases together. 40 at first */
+  /** As in MaskedSettings */
   replies_person_hour?: number;
   /** The same for a day (UTC). 200 at first */
   replies_person_day?: number;
-  /** Mails an hour that leave through all aliases of the organization. 1,000 at first */
+  /** As in MaskedSettings */
   replies_hour?: number;
   /** The same for a day (UTC). 5,000 at first */
   replies_day?: number;
@@ -2925,23 +2984,13 @@ export type UpdateMaskedSettingsRequest = {
   aliases_hour?: number;
   /** The same for a day (UTC). 2,000 at first */
   aliases_day?: number;
-  /** Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first */
+  /** As in MaskedSettings */
   pattern_aliases?: number;
-  /**
-   * Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is released.
-   * warn: it is forwarded, and its From name says so
-   */
+  /** As in MaskedSettings */
   forged_mail?: "quarantine" | "warn" | (string & {});
-  /**
-   * Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked: those that
-   * fail DMARC at a domain that asks for something. always: also at other domains, and those that neither SPF
-   * nor DKIM of the author's domain proves
-   */
+  /** As in MaskedSettings */
   mark_unproven?: "asked" | "always" | (string & {});
-  /**
-   * Domains whose ARC seals are believed, with those under them: mail that only they sealed passes where the
-   * oldest says that DMARC passed
-   */
+  /** As in MaskedSettings */
   arc_sealers?: string[];
 };
 
@@ -2950,15 +2999,15 @@ export type UpdateTemplateRequest = {
   name?: string;
   /** One line, in the same language */
   subject?: string;
-  /** Unique in the organization; must not look like a UUID. Made from the name when omitted */
+  /** As in createTemplate */
   slug?: string;
   /** For yourself; recipients do not see it */
   description?: string | null;
   /** As in createTemplate */
   html_body?: string | null;
-  /** The same language without escaping. When null, made from the HTML on sending */
+  /** As in createTemplate */
   text_body?: string | null;
-  /** When omitted or null, found in the sources. A declared name speaks for all names below it */
+  /** As in createTemplate */
   variables?: TemplateVariableRequestInput[] | null;
   /** false: it cannot be used for sending */
   active?: boolean;

@@ -41,9 +41,11 @@ import type {
   Email,
   EmailContent,
   Environment,
+  EraseAddressDataAnswer,
   EraseMaskedPersonAnswer,
   Event,
   EventList,
+  ExportAddressDataAnswer,
   ExportMaskedPersonAnswer,
   GetMaskedDomainAnswer,
   InboundEmail,
@@ -114,6 +116,22 @@ import type {
   Webhook,
   WebhookDelivery,
 } from "./models.ts";
+
+export type EraseAddressDataQuery = {
+  /** The address */
+  email: string;
+  /** Removes those too */
+  suppressions?: boolean;
+};
+
+export type ExportAddressDataQuery = {
+  /** The address */
+  email: string;
+  /** How many rows at most: 1 to 100 */
+  limit?: number;
+  /** The last id of the page before: the list goes on behind it */
+  after?: RecordId;
+};
 
 export type ListAliasesQuery = {
   /** How many rows at most: 1 to 100 */
@@ -568,6 +586,20 @@ export type ListDeliveriesOfWebhookQuery = {
 
 /** Everything that the API can do, by kind of record. */
 export type Resources = {
+  addressData: {
+    /**
+     * Erase what is stored of one e-mail address. In the key's environment. Mail to it alone, mail from it, its
+     * masked contacts and what webhooks posted are deleted; mail to several loses the address and its content.
+     * Suppressions stay unless asked for. Call again while `left` counts mail: what is on its way is erased when
+     * it is over.
+     */
+    erase(query: EraseAddressDataQuery, options?: RequestOptions): Promise<EraseAddressDataAnswer>;
+    /**
+     * Everything that is stored of one e-mail address. For requests under data protection law; of the key's
+     * environment. Mail is listed newest first, sent and received together up to `limit`.
+     */
+    export(query: ExportAddressDataQuery, options?: RequestOptions): Promise<ExportAddressDataAnswer>;
+  };
   aliases: {
     /**
      * Create an alias of a domain. Decides what happens to mail for the address. The exact alias goes before
@@ -1021,8 +1053,7 @@ export type Resources = {
       /**
        * Forget one person: as a contact everywhere, and as a destination. The reply addresses of the person lead
        * nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what happened, without
-       * the person. Mail of the person that waits in quarantine is deleted at /v1/inbound-emails. A person that
-       * is not known answers zeros.
+       * the person. Mail: eraseAddressData.
        */
       erase(query: EraseMaskedPersonQuery, options?: RequestOptions): Promise<EraseMaskedPersonAnswer>;
       /**
@@ -1240,6 +1271,12 @@ export type Resources = {
 /** The methods over a transport. */
 export function bindResources(transport: Transport): Resources {
   return {
+    addressData: {
+      erase: (query, options) =>
+        transport.request({ method: "DELETE", path: "/v1/address-data", query, answer: "json", idempotent: false }, options) as Promise<never>,
+      export: (query, options) =>
+        transport.request({ method: "GET", path: "/v1/address-data", query, answer: "json", idempotent: false }, options) as Promise<never>,
+    },
     aliases: {
       create: (input, options) =>
         inside(transport.request({ method: "POST", path: "/v1/aliases", body: { json: input }, answer: "json", idempotent: true }, options), "alias"),

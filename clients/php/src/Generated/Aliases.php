@@ -121,7 +121,7 @@ final class Aliases
      *     webhook_ids?: list<array<string, mixed>>,
      *     // For yourself; recipients do not see it
      *     description?: string|null,
-     *     // false: mail is refused with 550, also where there is a catch-all
+     *     // As in createAlias
      *     active?: bool,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

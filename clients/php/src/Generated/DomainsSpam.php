@@ -38,10 +38,9 @@ final class DomainsSpam
      *     thresholds?: array<string, mixed>,
      *     on_error?: array<string, mixed>,
      *     dmarc_action?: array<string, mixed>,
-     *     // Senders (address, domain, or pattern with * and ?) whose mail is let through, unless SPF or
-     *     // DMARC says that it is not from them. The more exact entry wins over `block`
+     *     // As in DomainSpam
      *     allow?: list<string>,
-     *     // Senders whose mail is refused, by From or the envelope; between equally exact entries block wins
+     *     // As in DomainSpam
      *     block?: list<string>,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

@@ -188,8 +188,7 @@ final class MaskedAliases
      * have to confirm first.
      *
      * @param array{
-     *     // Real mailboxes. Nothing is forwarded to one before its owner has confirmed by the link we mail
-     *     // to it
+     *     // As in createMaskedAlias
      *     forward_to?: list<string>,
      *     // For you alone
      *     description?: string|null,
@@ -199,7 +198,7 @@ final class MaskedAliases
      *     metadata?: array<string, mixed>,
      *     // false: mail is treated as `on_disabled` says
      *     active?: bool,
-     *     // drop: mail is taken and thrown away. reject: it is refused with 550
+     *     // As in createMaskedAlias
      *     on_disabled?: string,
      *     // false: nothing can be sent from the alias
      *     reply_enabled?: bool,
@@ -209,11 +208,11 @@ final class MaskedAliases
      *     unopened_files?: string,
      *     // As in createMaskedAlias
      *     own_name?: string,
-     *     // When the author of a sent reply is mailed what was changed in it
+     *     // As in createMaskedAlias
      *     reply_report?: string,
      *     // cut: forwards have no pictures that nobody is to see
      *     tracking_pixels?: string,
-     *     // What unsubscribing in a forward does. original: what its author set
+     *     // As in createMaskedAlias
      *     list_unsubscribe?: string,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

@@ -18,8 +18,7 @@ final class MaskedPeople
     /**
      * Forget one person: as a contact everywhere, and as a destination. The reply addresses of the person
      * lead nowhere any more. Aliases that forward to nobody else are deleted. Activity keeps what
-     * happened, without the person. Mail of the person that waits in quarantine is deleted at
-     * /v1/inbound-emails. A person that is not known answers zeros.
+     * happened, without the person. Mail: eraseAddressData.
      *
      * @param array{
      *     // The person's address

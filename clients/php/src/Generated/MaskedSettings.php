@@ -31,11 +31,11 @@ final class MaskedSettings
      * lowered, not raised above what they are at first.
      *
      * @param array{
-     *     // Mails an hour that one mailbox sends through all its aliases together. 40 at first
+     *     // As in MaskedSettings
      *     replies_person_hour?: int,
      *     // The same for a day (UTC). 200 at first
      *     replies_person_day?: int,
-     *     // Mails an hour that leave through all aliases of the organization. 1,000 at first
+     *     // As in MaskedSettings
      *     replies_hour?: int,
      *     // The same for a day (UTC). 5,000 at first
      *     replies_day?: int,
@@ -43,17 +43,13 @@ final class MaskedSettings
      *     aliases_hour?: int,
      *     // The same for a day (UTC). 2,000 at first
      *     aliases_day?: int,
-     *     // Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+     *     // As in MaskedSettings
      *     pattern_aliases?: int,
-     *     // Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
-     *     // released. warn: it is forwarded, and its From name says so
+     *     // As in MaskedSettings
      *     forged_mail?: string,
-     *     // Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked:
-     *     // those that fail DMARC at a domain that asks for something. always: also at other domains, and
-     *     // those that neither SPF nor DKIM of the author's domain proves
+     *     // As in MaskedSettings
      *     mark_unproven?: string,
-     *     // Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
-     *     // where the oldest says that DMARC passed
+     *     // As in MaskedSettings
      *     arc_sealers?: list<string>,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

@@ -11,6 +11,7 @@ use Postern\Transport;
 /** Everything that the API can do, by kind of record. */
 abstract class Resources
 {
+    public readonly AddressData $addressData;
     public readonly Aliases $aliases;
     public readonly ApiKeys $apiKeys;
     public readonly AuditLog $auditLog;
@@ -34,6 +35,7 @@ abstract class Resources
 
     public function __construct(Transport $transport)
     {
+        $this->addressData = new AddressData($transport);
         $this->aliases = new Aliases($transport);
         $this->apiKeys = new ApiKeys($transport);
         $this->auditLog = new AuditLog($transport);

@@ -167,15 +167,15 @@ final class Templates
      *     name?: string,
      *     // One line, in the same language
      *     subject?: string,
-     *     // Unique in the organization; must not look like a UUID. Made from the name when omitted
+     *     // As in createTemplate
      *     slug?: string,
      *     // For yourself; recipients do not see it
      *     description?: string|null,
      *     // As in createTemplate
      *     html_body?: string|null,
-     *     // The same language without escaping. When null, made from the HTML on sending
+     *     // As in createTemplate
      *     text_body?: string|null,
-     *     // When omitted or null, found in the sources. A declared name speaks for all names below it
+     *     // As in createTemplate
      *     variables?: list<array<string, mixed>>|null,
      *     // false: it cannot be used for sending
      *     active?: bool,

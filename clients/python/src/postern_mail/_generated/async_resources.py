@@ -11,6 +11,26 @@ from .._transport import AsyncDownload, AsyncTransport
 from . import models as m
 
 
+class AsyncAddressData:
+    def __init__(self, transport: AsyncTransport) -> None:
+        self._transport = transport
+
+    async def erase(self, *, email: str, suppressions: Optional[bool] = None, options: Optional[RequestOptions] = None) -> m.EraseAddressDataAnswer:
+        """Erase what is stored of one e-mail address. In the key's environment. Mail to it alone, mail
+        from it, its masked contacts and what webhooks posted are deleted; mail to several loses the
+        address and its content. Suppressions stay unless asked for. Call again while `left` counts
+        mail: what is on its way is erased when it is over."""
+        answer: m.EraseAddressDataAnswer = await self._transport.request(Call("DELETE", "/v1/address-data", {"email": email, "suppressions": suppressions}), options)
+        return answer
+
+    async def export(self, *, email: str, limit: Optional[int] = None, after: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> m.ExportAddressDataAnswer:
+        """Everything that is stored of one e-mail address. For requests under data protection law; of
+        the key's environment. Mail is listed newest first, sent and received together up to
+        `limit`."""
+        answer: m.ExportAddressDataAnswer = await self._transport.request(Call("GET", "/v1/address-data", {"email": email, "limit": limit, "after": after}), options)
+        return answer
+
+
 class AsyncAliases:
     def __init__(self, transport: AsyncTransport) -> None:
         self._transport = transport
@@ -737,8 +757,7 @@ class AsyncMaskedPeople:
     async def erase(self, *, email: str, options: Optional[RequestOptions] = None) -> m.EraseMaskedPersonAnswer:
         """Forget one person: as a contact everywhere, and as a destination. The reply addresses of the
         person lead nowhere any more. Aliases that forward to nobody else are deleted. Activity
-        keeps what happened, without the person. Mail of the person that waits in quarantine is
-        deleted at /v1/inbound-emails. A person that is not known answers zeros."""
+        keeps what happened, without the person. Mail: eraseAddressData."""
         answer: m.EraseMaskedPersonAnswer = await self._transport.request(Call("DELETE", "/v1/masked/people", {"email": email}), options)
         return answer
 
@@ -1096,6 +1115,7 @@ class AsyncResources:
     """Everything that the API can do, by kind of record."""
 
     def __init__(self, transport: AsyncTransport) -> None:
+        self.address_data = AsyncAddressData(transport)
         self.aliases = AsyncAliases(transport)
         self.api_keys = AsyncApiKeys(transport)
         self.audit_log = AsyncAuditLog(transport)

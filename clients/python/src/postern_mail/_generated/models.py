@@ -33,6 +33,50 @@ class AddSuppressionRequest(_AddSuppressionRequestRequired, _AddSuppressionReque
     """A record."""
 
 
+_AddressCountsRequired = TypedDict("_AddressCountsRequired", {
+    # E-mails sent to it
+    "sent": "int",
+    # Received mails
+    "received": "int",
+    # Suppressions
+    "suppressions": "int",
+    # E-mails sent from it, or with replies to it
+    "sent_from": "int",
+    # That forward to it
+    "aliases": "int",
+    # That name it
+    "rules": "int",
+    # Acts of that person
+    "audit_entries": "int",
+})
+_AddressCountsOptional = TypedDict("_AddressCountsOptional", {
+}, total=False)
+
+
+class AddressCounts(_AddressCountsRequired, _AddressCountsOptional):
+    """A record."""
+
+
+_AddressSentEmailRequired = TypedDict("_AddressSentEmailRequired", {
+    "id": "RecordId",
+    # The From field
+    "from": "str",
+    # The Subject field
+    "subject": "str",
+    "created_at": "Timestamp",
+    # The address; none where mail from it was forwarded
+    "recipients": "List[Recipient]",
+    # Its events
+    "events": "List[EmailEvent]",
+})
+_AddressSentEmailOptional = TypedDict("_AddressSentEmailOptional", {
+}, total=False)
+
+
+class AddressSentEmail(_AddressSentEmailRequired, _AddressSentEmailOptional):
+    """A record."""
+
+
 _AliasRequired = TypedDict("_AliasRequired", {
     "id": "RecordId",
     "org_id": "RecordId",
@@ -1830,6 +1874,30 @@ class EmailReceivedEvent(_EmailReceivedEventRequired, _EmailReceivedEventOptiona
 # live: by a live key, for real. test: by a test key
 Environment = Union[Literal['live', 'test'], str]
 
+_EraseAddressDataAnswerRequired = TypedDict("_EraseAddressDataAnswerRequired", {
+    # The address
+    "email": "str",
+    # Queued deliveries
+    "canceled": "int",
+    # Sent e-mails
+    "deleted": "int",
+    # Sent to several: without the address and their content now
+    "blanked": "int",
+    # Received mails
+    "received": "int",
+    # Suppressions
+    "suppressions": "int",
+    "masked": "EraseMaskedPersonAnswer",
+    "left": "AddressCounts",
+})
+_EraseAddressDataAnswerOptional = TypedDict("_EraseAddressDataAnswerOptional", {
+}, total=False)
+
+
+class EraseAddressDataAnswer(_EraseAddressDataAnswerRequired, _EraseAddressDataAnswerOptional):
+    """A record."""
+
+
 _EraseMaskedPersonAnswerRequired = TypedDict("_EraseMaskedPersonAnswerRequired", {
     # How many contacts were forgotten
     "contacts": "int",
@@ -1862,6 +1930,28 @@ _EventListOptional = TypedDict("_EventListOptional", {
 
 
 class EventList(_EventListRequired, _EventListOptional):
+    """A record."""
+
+
+_ExportAddressDataAnswerRequired = TypedDict("_ExportAddressDataAnswerRequired", {
+    # The address
+    "email": "str",
+    # To it, and forwards of mail from it
+    "sent": "List[AddressSentEmail]",
+    # From it, to it or with a copy to it
+    "received": "List[InboundEmailRow]",
+    # UUIDv7
+    "next_after": "Optional[str]",
+    # Suppressions
+    "suppressions": "List[Suppression]",
+    "masked": "ExportMaskedPersonAnswer",
+    "total": "AddressCounts",
+})
+_ExportAddressDataAnswerOptional = TypedDict("_ExportAddressDataAnswerOptional", {
+}, total=False)
+
+
+class ExportAddressDataAnswer(_ExportAddressDataAnswerRequired, _ExportAddressDataAnswerOptional):
     """A record."""
 
 
@@ -3888,7 +3978,7 @@ _UpdateAliasRequestOptional = TypedDict("_UpdateAliasRequestOptional", {
     "webhook_ids": "List[RecordId]",
     # For yourself; recipients do not see it
     "description": "Optional[str]",
-    # false: mail is refused with 550, also where there is a catch-all
+    # As in createAlias
     "active": "bool",
 }, total=False)
 
@@ -3928,10 +4018,9 @@ _UpdateDomainSpamRequestOptional = TypedDict("_UpdateDomainSpamRequestOptional",
     "thresholds": "SpamThresholdsChange",
     "on_error": "SpamOnError",
     "dmarc_action": "SpamDmarcActionChange",
-    # Senders (address, domain, or pattern with * and ?) whose mail is let through, unless SPF or
-    # DMARC says that it is not from them. The more exact entry wins over `block`
+    # As in DomainSpam
     "allow": "List[str]",
-    # Senders whose mail is refused, by From or the envelope; between equally exact entries block wins
+    # As in DomainSpam
     "block": "List[str]",
 }, total=False)
 
@@ -3979,8 +4068,7 @@ class UpdateIpPoolRequest(_UpdateIpPoolRequestRequired, _UpdateIpPoolRequestOpti
 _UpdateMaskedAliasRequestRequired = TypedDict("_UpdateMaskedAliasRequestRequired", {
 })
 _UpdateMaskedAliasRequestOptional = TypedDict("_UpdateMaskedAliasRequestOptional", {
-    # Real mailboxes. Nothing is forwarded to one before its owner has confirmed by the link we mail
-    # to it
+    # As in createMaskedAlias
     "forward_to": "List[str]",
     # For you alone
     "description": "Optional[str]",
@@ -3990,7 +4078,7 @@ _UpdateMaskedAliasRequestOptional = TypedDict("_UpdateMaskedAliasRequestOptional
     "metadata": "Metadata",
     # false: mail is treated as `on_disabled` says
     "active": "bool",
-    # drop: mail is taken and thrown away. reject: it is refused with 550
+    # As in createMaskedAlias
     "on_disabled": "Union[Literal['drop', 'reject'], str]",
     # false: nothing can be sent from the alias
     "reply_enabled": "bool",
@@ -4000,11 +4088,11 @@ _UpdateMaskedAliasRequestOptional = TypedDict("_UpdateMaskedAliasRequestOptional
     "unopened_files": "Union[Literal['hold', 'send'], str]",
     # As in createMaskedAlias
     "own_name": "Union[Literal['leave', 'replace'], str]",
-    # When the author of a sent reply is mailed what was changed in it
+    # As in createMaskedAlias
     "reply_report": "Union[Literal['never', 'hidden', 'always'], str]",
     # cut: forwards have no pictures that nobody is to see
     "tracking_pixels": "Union[Literal['leave', 'cut'], str]",
-    # What unsubscribing in a forward does. original: what its author set
+    # As in createMaskedAlias
     "list_unsubscribe": "Union[Literal['original', 'disable_alias', 'block_sender'], str]",
 }, total=False)
 
@@ -4030,11 +4118,11 @@ class UpdateMaskedContactRequest(_UpdateMaskedContactRequestRequired, _UpdateMas
 _UpdateMaskedSettingsRequestRequired = TypedDict("_UpdateMaskedSettingsRequestRequired", {
 })
 _UpdateMaskedSettingsRequestOptional = TypedDict("_UpdateMaskedSettingsRequestOptional", {
-    # Mails an hour that one mailbox sends through all its aliases together. 40 at first
+    # As in MaskedSettings
     "replies_person_hour": "int",
     # The same for a day (UTC). 200 at first
     "replies_person_day": "int",
-    # Mails an hour that leave through all aliases of the organization. 1,000 at first
+    # As in MaskedSettings
     "replies_hour": "int",
     # The same for a day (UTC). 5,000 at first
     "replies_day": "int",
@@ -4042,17 +4130,13 @@ _UpdateMaskedSettingsRequestOptional = TypedDict("_UpdateMaskedSettingsRequestOp
     "aliases_hour": "int",
     # The same for a day (UTC). 2,000 at first
     "aliases_day": "int",
-    # Aliases that all patterns of one mailbox make, without deleted ones. 1,000 at first
+    # As in MaskedSettings
     "pattern_aliases": "int",
-    # Mail that fails DMARC at a domain that asks for quarantine. quarantine: it is kept until it is
-    # released. warn: it is forwarded, and its From name says so
+    # As in MaskedSettings
     "forged_mail": "Union[Literal['quarantine', 'warn'], str]",
-    # Forwards whose author's name begins with `[sender not proven]`, which no answer shows. asked:
-    # those that fail DMARC at a domain that asks for something. always: also at other domains, and
-    # those that neither SPF nor DKIM of the author's domain proves
+    # As in MaskedSettings
     "mark_unproven": "Union[Literal['asked', 'always'], str]",
-    # Domains whose ARC seals are believed, with those under them: mail that only they sealed passes
-    # where the oldest says that DMARC passed
+    # As in MaskedSettings
     "arc_sealers": "List[str]",
 }, total=False)
 
@@ -4068,15 +4152,15 @@ _UpdateTemplateRequestOptional = TypedDict("_UpdateTemplateRequestOptional", {
     "name": "str",
     # One line, in the same language
     "subject": "str",
-    # Unique in the organization; must not look like a UUID. Made from the name when omitted
+    # As in createTemplate
     "slug": "str",
     # For yourself; recipients do not see it
     "description": "Optional[str]",
     # As in createTemplate
     "html_body": "Optional[str]",
-    # The same language without escaping. When null, made from the HTML on sending
+    # As in createTemplate
     "text_body": "Optional[str]",
-    # When omitted or null, found in the sources. A declared name speaks for all names below it
+    # As in createTemplate
     "variables": "Optional[List[TemplateVariableRequestInput]]",
     # false: it cannot be used for sending
     "active": "bool",
