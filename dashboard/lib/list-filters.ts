@@ -72,6 +72,11 @@ export function readAuditFilters(search: Search): AuditFilters {
   return dense({ operation, from_date, to_date, after });
 }
 
+/** Whose data is looked at. */
+export function readAddressView(search: Search): { email?: string; after?: string } {
+  return dense({ email: text(search, "email"), after: text(search, "after") });
+}
+
 export type TemplateFilters = { query?: string; active?: boolean; after?: string };
 
 export function readTemplateFilters(search: Search): TemplateFilters {

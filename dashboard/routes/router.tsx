@@ -4,6 +4,7 @@ import { readDmarcView, readStatsView } from "../lib/domain-views.ts";
 import { readEmailFilters } from "../lib/email-filters.ts";
 import { readAliasFilters, readInboundFilters, readOfDomain } from "../lib/inbound-filters.ts";
 import {
+  readAddressView,
   readAuditFilters,
   readDeliveryFilters,
   readImport,
@@ -51,6 +52,12 @@ const settings = [
     path: "/settings/audit-log",
     validateSearch: readAuditFilters,
     component: lazyRouteComponent(() => import("./audit-log.tsx"), "AuditLogPage"),
+  }),
+  createRoute({
+    getParentRoute: () => root,
+    path: "/settings/data",
+    validateSearch: readAddressView,
+    component: lazyRouteComponent(() => import("./address-data.tsx"), "AddressDataPage"),
   }),
 ] as const;
 

@@ -47,6 +47,8 @@ export function pagesOf({ mails, records, links, inbound, templates, masked, own
     { name: "settings-people", path: "/settings/people", ready: "Take back" },
     { name: "settings-security", path: "/settings/security", ready: "Last used" },
     { name: "settings-audit-log", path: "/settings/audit-log", ready: "read at" },
+    { name: "settings-data", path: "/settings/data", ready: "Whose data is asked for?" },
+    { name: "settings-data-found", path: "/settings/data?email=maja.lind@posteo.example", ready: "Download JSON" },
     { name: "sign-in", path: "/sign-in", ready: "Password", as: "nobody" },
     { name: "invitation", path: links.invitation, ready: "is invited with the role", as: "nobody" },
     { name: "sign-up", path: "/sign-up", ready: "I have an account already", as: "nobody" },

@@ -10,6 +10,7 @@ const TABS = [
   { to: "/settings/security", name: "Security" },
   { to: "/keys", name: "API keys" },
   { to: "/settings/audit-log", name: "Audit log" },
+  { to: "/settings/data", name: "Data" },
 ] as const;
 
 export function SettingsHead({ title, acts }: { title: string; acts?: ReactNode }) {

@@ -1,5 +1,6 @@
 // Stories of domains, suppressions and webhooks: from adding to removing, as a person does it.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { publish, type ShownRecord } from "../../../test/support/verified-domain.ts";
 import type { Story } from "../story.ts";
 
@@ -95,6 +96,44 @@ export const SETTINGS_STORIES: readonly Story[] = [
       await page.getByRole("button", { name: "Revoke the key" }).click();
       await page.getByText("works no longer").waitFor();
       assert.equal((await asked()).status, 401);
+    },
+  },
+  {
+    name: "what is stored of an address is shown, kept as a file, and erased once the address is typed",
+    async play({ scene }, page) {
+      const email = "asks.for.it@posteo.example";
+      const scheduled_at = new Date(Date.now() + 86_400_000).toISOString();
+      const mail = {
+        from: "billing@nordkiosk.example",
+        to: [email],
+        subject: "Your parcel",
+        text_body: "x",
+        scheduled_at,
+      };
+      const sent = await scene.ask("POST", "/v1/send", mail);
+      await page.goto("/settings/security");
+      await page.getByRole("link", { name: "Data", exact: true }).click();
+      await page.getByText("Whose data is asked for?").waitFor();
+      await page.getByRole("searchbox").fill("no-address");
+      await page.keyboard.press("Enter");
+      await page.getByRole("alert").waitFor();
+      await page.getByRole("searchbox").fill(email);
+      await page.keyboard.press("Enter");
+      await page.getByRole("link", { name: "Your parcel" }).waitFor();
+      assert.equal(new URL(page.url()).searchParams.get("email"), email);
+      const download = page.waitForEvent("download");
+      await page.getByRole("button", { name: "Download JSON" }).click();
+      assert.equal((await download).suggestedFilename(), "address-data.json");
+      const text = await readFile(await (await download).path(), "utf8");
+      assert.equal(JSON.parse(text).sent[0].id, sent.body.id);
+      await page.getByRole("button", { name: "Erase" }).click();
+      const erase = page.getByRole("button", { name: "Erase the address" });
+      assert.equal(await erase.isDisabled(), true);
+      await page.getByRole("textbox", { name: "Type the address" }).fill(email);
+      await erase.click();
+      await page.getByText(`${email} is erased.`).waitFor();
+      await page.getByText("No mail of this address").waitFor();
+      assert.equal((await scene.ask("GET", `/v1/emails/${sent.body.id}`)).status, 404);
     },
   },
 ];
