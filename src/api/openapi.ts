@@ -51,7 +51,7 @@ const ANY_ERROR =
   "Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names " +
   "is not there. 500: an internal error. 503: starting, stopping or shedding load";
 
-const SUCCESS: Record<string, string> = { 200: "Success", 201: "Created", 202: "Accepted" };
+const SUCCESS: Record<string, string> = { 200: "OK", 201: "Created", 202: "Accepted" };
 
 const HEADERS = {
   RequestId: { description: "Names this request in logs and questions", schema: { type: "string", format: "uuid" } },

@@ -49,7 +49,7 @@ before(async () => {
   const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
   for (const role of ["owner", "admin", "developer", "viewer"]) {
     const { body } = await operator.ask("POST", path, { email: `${role}@example.net`, role });
-    const browser = browserOf(api);
+    const browser = browserOf(api, { ip: `192.0.2.${browsers.size + 1}` });
     const use = { token: body.link.split("#")[1], name: "", password: PASSWORD };
     assert.equal((await browser.ask("POST", "/dashboard/api/links/use", use)).status, 200);
     browsers.set(role, browser);
@@ -113,7 +113,7 @@ it("roles: people are for owners, the installation for operators, oneself for ev
 
 it("a stranger's organization is not there", async () => {
   const { org_id } = await api.organization();
-  const stranger = await setUp(api, "stranger@example.net", org_id);
+  const stranger = await setUp(api, "stranger@example.net", org_id, { ip: "192.0.2.98" });
   for (const operation of operations.filter(({ path }) => path.includes(api.org_id))) {
     const { status, body } = await ask(stranger, operation);
     assert.deepEqual([status, body.code], [404, "not_found"], operation.name);
@@ -121,7 +121,7 @@ it("a stranger's organization is not there", async () => {
 });
 
 it("what is dangerous needs a fresh proof, and nothing else does", async () => {
-  const operator = await setUp(api, "second.operator@example.net");
+  const operator = await setUp(api, "second.operator@example.net", api.org_id, { ip: "192.0.2.99" });
   await operator.forgetProof();
   for (const operation of operations.filter(({ name }) => !OPEN.has(name) && !ENDS.has(name))) {
     const { body } = await ask(operator, operation);

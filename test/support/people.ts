@@ -67,9 +67,14 @@ export function browserOf(
 }
 
 /** The owner of an organization (the first one by default), who used a set-up link and is signed in. */
-export async function setUp(api: TestApi, email: string, orgId: string = api.org_id): Promise<Browser> {
+export async function setUp(
+  api: TestApi,
+  email: string,
+  orgId: string = api.org_id,
+  at: { ip?: string } = {},
+): Promise<Browser> {
   const token = (await makeSetUpLink(api.world, orgId)).split("#")[1];
-  const browser = browserOf(api);
+  const browser = browserOf(api, at);
   const use = { token, email, name: "", password: PASSWORD };
   const used = await browser.ask("POST", "/dashboard/api/links/use", use);
   assert.equal(used.status, 200, JSON.stringify(used.body));

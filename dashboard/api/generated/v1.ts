@@ -2145,7 +2145,7 @@ export interface components {
          * @example {
          *       "sent": 0,
          *       "received": 0,
-         *       "suppressions": 0,
+         *       "suppressions": 1,
          *       "sent_from": 0,
          *       "aliases": 0,
          *       "rules": 0,
@@ -2255,8 +2255,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_9VD",
-         *       "last_four": "rzYZ",
+         *       "key_prefix": "svc_test_hUn",
+         *       "last_four": "dvLu",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2871,7 +2871,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "d/4y5gzi8epNyE8TLNR2x9TU+DGP4G5p0X6LYaaGfG0=",
+         *       "public_key": "p39s+PSQkvV2dKbVRmgSNJNqjN+LnKDYy2kzLYB/OS0=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2958,7 +2958,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=d/4y5gzi8epNyE8TLNR2x9TU+DGP4G5p0X6LYaaGfG0=",
+         *       "value": "v=DKIM1; k=ed25519; p=p39s+PSQkvV2dKbVRmgSNJNqjN+LnKDYy2kzLYB/OS0=",
          *       "selector": "postern2"
          *     }
          */
@@ -2979,7 +2979,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=d/4y5gzi8epNyE8TLNR2x9TU+DGP4G5p0X6LYaaGfG0="
+         *       "value": "v=DKIM1; k=ed25519; p=p39s+PSQkvV2dKbVRmgSNJNqjN+LnKDYy2kzLYB/OS0="
          *     }
          */
         DkimRecord: {
@@ -3008,12 +3008,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example 4c8ca9b15711a5fc171d51c7a29b01ea@reports.postern.example
+             * @example f82825d3d6a7607f96a6777576eb56de@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:4c8ca9b15711a5fc171d51c7a29b01ea@reports.postern.example
+             * @example mailto:f82825d3d6a7607f96a6777576eb56de@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3500,7 +3500,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:4c8ca9b15711a5fc171d51c7a29b01ea@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:f82825d3d6a7607f96a6777576eb56de@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -4377,10 +4377,7 @@ export interface components {
              * @example null
              */
             next_after: string | null;
-            /**
-             * @description Suppressions
-             * @example []
-             */
+            /** @description Suppressions */
             suppressions: components["schemas"]["Suppression"][];
             masked: components["schemas"]["ExportMaskedPersonAnswer"];
             total: components["schemas"]["AddressCounts"];
@@ -5116,8 +5113,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "djr4fvxh6g@masked.postern.example",
-         *       "address": "djr4fvxh6g",
+         *       "email": "jad68mrus8@masked.postern.example",
+         *       "address": "jad68mrus8",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop29@mailbox.example"
@@ -5296,7 +5293,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.wjdbqoyo6jyg4pijpjuehlmpxi@masked.postern.example",
+         *       "reply_address": "r.x4hdmk2nojri77dx5otxexnrpu@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -6270,7 +6267,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795763953866@shop1.example",
+         *       "recipient": "help1795765016455@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -7315,7 +7312,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 19,
+         *       "duration_ms": 6,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -7383,7 +7380,7 @@ export interface components {
         };
     };
     responses: {
-        /** @description Success */
+        /** @description OK */
         AliasAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7414,7 +7411,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         ApiKeyAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7442,7 +7439,7 @@ export interface components {
                 "application/json": components["schemas"]["Deleted"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         Domain: {
             headers: {
                 [name: string]: unknown;
@@ -7451,7 +7448,7 @@ export interface components {
                 "application/json": components["schemas"]["Domain"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         DomainSpam: {
             headers: {
                 [name: string]: unknown;
@@ -7460,7 +7457,7 @@ export interface components {
                 "application/json": components["schemas"]["DomainSpam"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         EmailAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7469,7 +7466,7 @@ export interface components {
                 "application/json": components["schemas"]["EmailAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         InboundEmailAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7478,7 +7475,7 @@ export interface components {
                 "application/json": components["schemas"]["InboundEmailAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         InboundRuleAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7497,7 +7494,7 @@ export interface components {
                 "application/json": components["schemas"]["InboundRuleAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         InboundRuleList: {
             headers: {
                 [name: string]: unknown;
@@ -7506,7 +7503,7 @@ export interface components {
                 "application/json": components["schemas"]["InboundRuleList"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         IpPoolAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7529,7 +7526,7 @@ export interface components {
                 "application/json": components["schemas"]["RateLimit"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         MaskedAliasAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7538,7 +7535,7 @@ export interface components {
                 "application/json": components["schemas"]["MaskedAliasAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         MaskedDestinationAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7547,7 +7544,7 @@ export interface components {
                 "application/json": components["schemas"]["MaskedDestinationAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         MaskedSettings: {
             headers: {
                 [name: string]: unknown;
@@ -7556,7 +7553,7 @@ export interface components {
                 "application/json": components["schemas"]["MaskedSettings"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         RelayAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7574,7 +7571,7 @@ export interface components {
                 "application/json": components["schemas"]["SuppressionImportAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         TemplateAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7583,7 +7580,7 @@ export interface components {
                 "application/json": components["schemas"]["TemplateAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         Warming: {
             headers: {
                 [name: string]: unknown;
@@ -7592,7 +7589,7 @@ export interface components {
                 "application/json": components["schemas"]["Warming"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         WebhookAnswer: {
             headers: {
                 [name: string]: unknown;
@@ -7601,7 +7598,7 @@ export interface components {
                 "application/json": components["schemas"]["WebhookAnswer"];
             };
         };
-        /** @description Success */
+        /** @description OK */
         WebhookDeliveryList: {
             headers: {
                 [name: string]: unknown;
@@ -7699,7 +7696,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7721,7 +7718,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7750,7 +7747,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7873,7 +7870,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7902,7 +7899,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8017,7 +8014,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8042,7 +8039,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8068,7 +8065,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8131,7 +8128,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8162,7 +8159,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8188,7 +8185,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8217,7 +8214,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8332,7 +8329,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8361,7 +8358,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8452,7 +8449,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8541,7 +8538,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8657,7 +8654,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8689,7 +8686,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8716,7 +8713,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8755,7 +8752,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8829,7 +8826,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8862,7 +8859,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8904,7 +8901,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8969,7 +8966,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9059,7 +9056,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9087,7 +9084,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9115,7 +9112,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9143,7 +9140,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9227,7 +9224,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9474,7 +9471,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9516,7 +9513,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9617,7 +9614,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9732,7 +9729,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9764,7 +9761,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9792,7 +9789,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9824,7 +9821,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9856,7 +9853,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9881,7 +9878,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -9922,7 +9919,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10060,7 +10057,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10089,7 +10086,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["Replayed"];
@@ -10190,7 +10187,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10222,7 +10219,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     "Idempotent-Replayed": components["headers"]["Replayed"];
@@ -10284,7 +10281,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10320,7 +10317,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10345,7 +10342,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10370,7 +10367,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10402,7 +10399,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10554,7 +10551,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10587,7 +10584,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10637,7 +10634,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10677,7 +10674,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10736,7 +10733,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10885,7 +10882,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11013,7 +11010,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11039,7 +11036,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11153,7 +11150,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11180,7 +11177,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Success */
+            /** @description OK */
             200: {
                 headers: {
                     [name: string]: unknown;
