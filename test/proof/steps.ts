@@ -81,6 +81,13 @@ export const STEPS: readonly Step[] = [
     seconds_max: 1_200,
   },
   {
+    name: "pooler",
+    what: "50 nodes on 100 connections through PgBouncer, all of them busy",
+    command: ["test/scale/pooler/run.ts"],
+    place: "alone",
+    seconds_max: 300,
+  },
+  {
     name: "long",
     what: "the test files that npm test leaves out or plays with few rounds, with all of them",
     command: ["test/run.ts", "--no-check", "--long"],

@@ -1,5 +1,5 @@
-// npm run scale [-- --cells n --organizations n --json]: several cells on Citus, a coordinator and two workers, all on this
-// machine; mail flows both ways while a cell is moved, a worker is killed and a machine is lost. With --json the last line is
+// npm run scale -- pooler …: pooler/run.ts. npm run scale [-- --cells n --organizations n --json]: several cells on Citus, a coordinator
+// and two workers, all on this machine; mail flows both ways while a cell is moved, a worker is killed and a machine is lost. With --json the last line is
 // one JSON object. Exit code 0: passed; 1: failed; 2: wrong arguments; 3: Citus is not here. What is counted: README.md.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,9 @@ import { lineOf, lineWithout } from "./line.ts";
 import { playScale } from "./play.ts";
 
 function usage(): never {
-  console.error("npm run scale [-- --cells n --organizations n --json]; every cell has an organization at least");
+  console.error(
+    "npm run scale [-- --cells n --organizations n --json], or -- pooler; every cell has an organization at least",
+  );
   return process.exit(2);
 }
 
@@ -27,6 +29,10 @@ function readArguments() {
   );
   if (!cells || !organizations || organizations < cells) return usage();
   return { cells, organizations, json: values.json };
+}
+
+if (process.argv[2] === "pooler") {
+  await import("./pooler/run.ts");
 }
 
 // Where it is interrupted, `exit` listeners end the servers and processes.

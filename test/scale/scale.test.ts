@@ -5,6 +5,9 @@ import { join } from "node:path";
 import { describe, it } from "node:test";
 import { lineOf } from "./line.ts";
 import type { Played } from "./play.ts";
+import type { PoolerPlayed } from "./pooler/play.ts";
+import { noTimes } from "./pooler/timed-db.ts";
+import { verdictOf } from "./pooler/verdict.ts";
 import { createTimeline } from "./timeline.ts";
 
 const VERDICT = {
@@ -78,5 +81,42 @@ describe("the last line", () => {
     const { skipped, ok, acknowledged } = JSON.parse(line);
     assert.deepEqual([ok, acknowledged], [false, 0]);
     assert.match(skipped, /Citus is not installed/);
+  });
+});
+
+describe("the verdict on nodes behind a pooler", () => {
+  const fine = (): PoolerPlayed => ({
+    times: [0, 1].map(() => {
+      const times = noTimes();
+      for (const one of Object.values(times)) one.done = 1;
+      return times;
+    }),
+    seen: {
+      ...{ looks: 1, nodes: 2, declared_dead: 0, longest_silence_ms: 5_000, sessions_max: 4, active_max: 4 },
+      ...{ waiting_max: 9, looks_with_waiting: 1, clients_max: 20, listening: 2 },
+    },
+    held: [{ answered: 10, unanswered: 0 }],
+    accepted: ["a", "b"],
+    arrived: ["b", "a"],
+  });
+  const isOk = (played: PoolerPlayed) => verdictOf({ nodes: 2, connections: 4, seconds: 9, held_s: 5 }, played).ok;
+
+  it("fails when a node is starved or dead, when mail is lost or doubled, and when the pooler never was full", () => {
+    assert.equal(isOk(fine()), true);
+    const wrong: ((played: PoolerPlayed) => void)[] = [
+      ({ times }) => Object.assign(times[1]?.claim ?? {}, { done: 0 }),
+      ({ times }) => Object.assign(times[0]?.heartbeat ?? {}, { unanswered: 1 }),
+      ({ held }) => Object.assign(held[0] ?? {}, { unanswered: 1 }),
+      ({ seen }) => Object.assign(seen, { declared_dead: 1 }),
+      ({ seen }) => Object.assign(seen, { longest_silence_ms: 22_000 }),
+      ({ seen }) => Object.assign(seen, { waiting_max: 0 }),
+      ({ arrived }) => arrived.pop(),
+      ({ arrived }) => arrived.push("a"),
+    ];
+    for (const [n, change] of wrong.entries()) {
+      const played = fine();
+      change(played);
+      assert.equal(isOk(played), false, `change ${n}`);
+    }
   });
 });

@@ -1,4 +1,4 @@
-// Debian's PgBouncer on loopback, in transaction mode, in front of every database of one server.
+// Debian's PgBouncer on loopback, in front of every database of one server.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -6,7 +6,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort } from "./free-port.ts";
 
+export type PoolMode = "session" | "transaction";
+
 export type PgBouncer = {
+  pid: number;
+  /** Its own console, for `show pools`. */
+  console_url: string;
   /** The same database through it. */
   through(url: string): string;
   stop(): Promise<void>;
@@ -20,7 +25,11 @@ export function hasPgBouncer(): boolean {
 }
 
 /** Starts it before the server of `url`, with so many connections to each of its databases. */
-export async function startPgBouncer(url: string, server_connections: number): Promise<PgBouncer> {
+export async function startPgBouncer(
+  url: string,
+  server_connections: number,
+  mode: PoolMode = "transaction",
+): Promise<PgBouncer> {
   const port = await freePort();
   const server = new URL(url);
   const host = server.searchParams.get("host") ?? server.hostname;
@@ -29,7 +38,7 @@ export async function startPgBouncer(url: string, server_connections: number): P
   const settings = [
     ...["[databases]", `* = host=${host} port=${server.port || 5432} ${login}`, "[pgbouncer]"],
     ...["listen_addr = 127.0.0.1", `listen_port = ${port}`, "unix_socket_dir =", "auth_type = any"],
-    ...["pool_mode = transaction", `default_pool_size = ${server_connections}`, "max_client_conn = 2000"],
+    ...[`pool_mode = ${mode}`, `default_pool_size = ${server_connections}`, "max_client_conn = 2000"],
     ...["server_tls_sslmode = disable", "log_connections = 0", "log_disconnections = 0"],
   ];
   writeFileSync(join(dir, "pgbouncer.ini"), `${settings.join("\n")}\n`);
@@ -44,11 +53,11 @@ export async function startPgBouncer(url: string, server_connections: number): P
     rmSync(dir, { recursive: true, force: true });
     throw error;
   }
+  const at = `postgresql://any@127.0.0.1:${port}`;
   return {
-    through(direct) {
-      const { pathname } = new URL(direct);
-      return `postgresql://any@127.0.0.1:${port}${pathname}`;
-    },
+    pid: child.pid as number,
+    console_url: `${at}/pgbouncer`,
+    through: (direct) => `${at}${new URL(direct).pathname}`,
     async stop() {
       child.kill("SIGINT");
       if (child.exitCode === null) await once(child, "exit");
