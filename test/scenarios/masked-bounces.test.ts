@@ -276,7 +276,7 @@ test("nothing readable of either side is left in the database, on the disk or in
   await s.settle();
   const tables = await s.api.world.db.query<{ name: string }>(
     `select c.oid::regclass::text as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
-      where c.relkind = 'r' and n.nspname = 'public'`,
+      where c.relkind = 'r' and n.nspname = current_schema()`,
   );
   assert.ok(tables.length > 30);
   const secret = /anna\.real|shop\.keeper|Shop Keeper/i;

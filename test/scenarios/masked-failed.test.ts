@@ -204,9 +204,11 @@ test("the limit that a mail which is sent again meets is named, and nothing is c
   await failedReply(await contactOf(a.id), "the last one");
   const [one] = await listed();
   await s.api.world.db.execute(
-    `insert into masked_window (org_id, alias_id, kind, starts_at, used)
-     select org_id, id, 'reply_day', date_trunc('day', now(), 'UTC') + n * interval '1 day', 100
-       from masked_alias, generate_series(0, 1) n where id = $1
+    `with days as (
+       select org_id, id, date_trunc('day', now(), 'UTC') + n * interval '1 day' as day
+         from masked_alias, generate_series(0, 1) n where id = $1)
+     insert into masked_window (org_id, alias_id, kind, starts_at, used)
+     select org_id, id, 'reply_day', day, 100 from days
          on conflict (org_id, alias_id, kind, starts_at) do update set used = 100`,
     [a.id],
   );
@@ -224,9 +226,11 @@ test("a forward that is over the limit of its alias may be sent again within the
   await failedForward(a.full, "too many");
   const [one] = await listed();
   await s.api.world.db.execute(
-    `insert into masked_window (org_id, alias_id, kind, starts_at, used)
-     select org_id, id, 'forward_minute', date_trunc('minute', now()) + n * interval '1 minute', 30
-       from masked_alias, generate_series(0, 1) n where id = $1
+    `with minutes as (
+       select org_id, id, date_trunc('minute', now()) + n * interval '1 minute' as minute
+         from masked_alias, generate_series(0, 1) n where id = $1)
+     insert into masked_window (org_id, alias_id, kind, starts_at, used)
+     select org_id, id, 'forward_minute', minute, 30 from minutes
          on conflict (org_id, alias_id, kind, starts_at) do update set used = 30`,
     [a.id],
   );

@@ -3,13 +3,15 @@ import { arrayWriter } from "../../platform/database/binary-arrays.ts";
 import type { Query, Tx } from "../../platform/database/db.ts";
 import type { WebhookEventType } from "../types.ts";
 
+const HOUR_MS = 3_600_000;
+
 /** Events of this organization are kept for its readers until then. Written once an hour, however often it reads. */
 export function noteListener(db: Query, orgId: string, until: Date) {
   return db.execute(
     `insert into event_listener (org_id, until) values ($1, $2)
      on conflict (org_id) do update set until = excluded.until
-       where event_listener.until < excluded.until - interval '1 hour'`,
-    [orgId, until],
+       where event_listener.until < $3`,
+    [orgId, until, new Date(until.getTime() - HOUR_MS)],
   );
 }
 
