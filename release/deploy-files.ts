@@ -80,6 +80,10 @@ export async function tryCompose(file: string): Promise<Tried> {
       throw new Error(`${file} is read as ${read}`);
   }
   refuseOtherRoles(compose(folder, SCALE) ?? "");
+  refusePooler(compose(folder, SCALE) ?? "", "");
+  const pooler = "postgresql://postern:secret@pooler:6432/postern";
+  appendFileSync(join(folder, ".env"), `DATABASE_POOLER=${pooler}\n`);
+  refusePooler(compose(folder, SCALE) ?? "", pooler);
   return { checked: "podman-compose config" };
 }
 
@@ -92,6 +96,16 @@ function refuseOtherRoles(text: string): void {
   if (roles.join() !== [...ROLES].sort().join()) throw new Error(`${SCALE} has the roles ${roles.join(", ")}`);
   const settings = new Set(nodes.map(({ environment }) => JSON.stringify(environment)));
   if (settings.size !== 1) throw new Error(`${SCALE}: its nodes have different settings`);
+}
+
+/** It is there for those who ask for it, and used where it is named. */
+function refusePooler(text: string, wanted: string): void {
+  type Service = { profiles?: string[]; environment?: Record<string, string> };
+  const { services } = parse(text) as { services: Record<string, Service> };
+  const named = services.front?.environment?.POSTERN_DATABASE_POOLER ?? "";
+  if (named !== wanted) throw new Error(`${SCALE}: the pooler of its nodes is ${named}, not ${wanted}`);
+  const always = services.pooler !== undefined && services.pooler.profiles?.join() !== "pooler";
+  if (always) throw new Error(`${SCALE} starts the pooler without being asked`);
 }
 
 /** Null when it was refused. */
