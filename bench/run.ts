@@ -14,6 +14,7 @@ import { benchListen } from "./listen.ts";
 import { benchLists } from "./lists.ts";
 import { benchMasked } from "./masked.ts";
 import { benchOutbound } from "./outbound.ts";
+import { benchPooler } from "./pooler.ts";
 import { benchRest } from "./rest.ts";
 import { benchSchedule } from "./schedule.ts";
 import { benchStats } from "./stats.ts";
@@ -53,6 +54,7 @@ const BENCHES = new Map<string, Bench>([
   ["latency", { run: benchLatency }],
   ["listen", { run: benchListen }],
   ["webhooks", { run: (rows) => benchWebhooks(given(rows)), takesRows: true }],
+  ["pooler", { run: (rows) => benchPooler(given(rows)), takesRows: true }],
   ["rest", { run: benchRest }],
   ["wal", { run: (rows) => benchWal(given(rows)), takesRows: true }],
   ["claims", { run: benchClaims }],
