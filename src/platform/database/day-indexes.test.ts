@@ -40,6 +40,15 @@ test("days that are over get their indexes, today and the days to come do not, a
   await indexPastDays(api.world);
 });
 
+test("of several processes that begin at once one builds, and none fails", async () => {
+  const leaf = `inbound_email_${dayName(api.world.clock.now() - DAY_MS)}`;
+  const built = await indexesOf(leaf);
+  for (const name of built.filter((one) => one.includes("_by_"))) await api.world.db.execute(`drop index "${name}"`);
+  await Promise.all([1, 2, 3, 4].map(() => indexPastDays(api.world)));
+  await indexPastDays(api.world);
+  assert.deepEqual(await indexesOf(leaf), built);
+});
+
 test("the index of an older version goes once its successor is there", async () => {
   const leaf = `message_${dayName(api.world.clock.now() - DAY_MS)}`;
   await api.world.db.execute(`drop index if exists "${leaf}_by_status_shown"`);

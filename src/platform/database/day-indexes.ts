@@ -46,6 +46,8 @@ const ROWS_MAX = 5_000_000;
 const ROWS = `case when c.reltuples >= 0 then c.reltuples else pg_relation_size(c.oid) / 100 end`;
 
 const LOOK_EVERY_MS = 600_000;
+/** Of the database, for who builds indexes of days. */
+const LOCK = 720_118_043;
 
 type IndexWorld = Pick<World, "clock" | "database_url" | "db">;
 type Missing = DayIndex & { leaf: string; isBroken: boolean };
@@ -68,25 +70,30 @@ export async function indexPastDays(world: IndexWorld): Promise<void> {
   while ((await indexOne(world)) > 0);
 }
 
-/** Builds one index that is missing, or that a process left half built; 0 if every index is there or under way. */
+/** Builds one index that is missing, or that a process left half built; 0 if every index is there, or another process builds one. */
 async function indexOne(world: IndexWorld): Promise<number> {
-  const missing = await findMissing(world);
-  if (missing === null) return 0;
-  const { leaf, suffix, columns, replaces, isBroken } = missing;
-  const name = `${leaf}_${suffix}`;
-  await directly(world, async (db) => {
+  if ((await findMissing(world)) === null) return 0;
+  return alone(world, async (db) => {
+    const missing = await findMissing(world);
+    if (missing === null) return 0;
+    const { leaf, suffix, columns, replaces, isBroken } = missing;
+    const name = `${leaf}_${suffix}`;
     if (isBroken) await db.execute(`drop index concurrently if exists "${name}"`);
     await db.execute(`create index concurrently if not exists "${name}" on "${leaf}" ${columns}`);
     for (const old of replaces) await db.execute(`drop index concurrently if exists "${leaf}_${old}"`);
+    return 1;
   });
-  return 1;
 }
 
-/** Over a pooler and on Citus, statements of the World run in transactions, in which nothing can be built CONCURRENTLY. */
-async function directly<T>({ database_url }: IndexWorld, work: (db: Db) => Promise<T>): Promise<T> {
-  const own = openDb(database_url, { onError: () => undefined, connections_max: 3 });
+/**
+ * On one connection of its own: over a pooler and on Citus, statements of the World run in transactions, in which nothing can be built
+ * CONCURRENTLY. Its lock keeps others out: of two that build beside each other, each waits for the other, and one is a deadlock.
+ */
+async function alone({ database_url }: IndexWorld, work: (db: Db) => Promise<number>): Promise<number> {
+  const own = openDb(database_url, { onError: () => undefined, connections_max: 1 });
   try {
-    return await work(own);
+    const [lock] = await own.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK]);
+    return lock?.locked ? await work(own) : 0;
   } finally {
     await own.close();
   }
