@@ -31,6 +31,7 @@ const REFUSED: [string, RegExp, string[]][] = [
   ],
   ["no host name", /hostname/, ["--set", "baseUrl=https://mail.example.eu"]],
   ["a setting with a wrong name", /settings/, [...NAMES, "--set", "settings.HOSTNAME=x"]],
+  ["a pool that is too small", /connections/, [...NAMES, "--set", "pooler.connections=3"]],
   ["a role that does not exist", /roles/, [...NAMES, "--set", "deployments.all.roles={api,mail}"]],
 ];
 
@@ -128,6 +129,11 @@ export async function tryChart(file: string): Promise<Tried> {
   for (const wanted of ["PodDisruptionBudget/one-all", "ServiceMonitor/one", "NetworkPolicy/one"]) {
     if (!made.includes(wanted)) throw new Error(`helm template makes no ${wanted}, but ${made.join(", ")}`);
   }
+  refuseOtherPooler(render(file, NAMES), []);
+  refuseOtherPooler(render(file, [...NAMES, "--set", "pooler.secret=its-url", "--set", "pooler.connections=20"]), [
+    "POSTERN_DATABASE_POOLER_FILE=/run/secrets/postern/pooler/url",
+    "POSTERN_DATABASE_CONNECTIONS=20",
+  ]);
   for (const [what, why, settings] of REFUSED) {
     let said = "";
     try {
@@ -143,6 +149,19 @@ export async function tryChart(file: string): Promise<Tried> {
 function render(file: string, settings: string[]): string {
   const args = ["template", "one", file, "--kube-version", "1.33.0", ...settings];
   return execFileSync("helm", args, { stdio: ["ignore", "pipe", "pipe"] }).toString();
+}
+
+function refuseOtherPooler(text: string, wanted: string[]): void {
+  type Pod = { spec: { containers: { env: { name: string; value: string }[] }[]; volumes: { name: string }[] } };
+  const deployment = parseAllDocuments(text)
+    .map((document) => document.toJS() as { kind?: string; spec: { template: Pod } } | null)
+    .find((one) => one?.kind === "Deployment");
+  const { containers = [], volumes = [] } = deployment?.spec.template.spec ?? {};
+  const set = (containers[0]?.env ?? []).filter(({ name }) => name.startsWith("POSTERN_DATABASE_"));
+  const made = set.map(({ name, value }) => `${name}=${value}`);
+  if (made.join() !== wanted.join()) throw new Error(`helm template sets ${made.join(", ")}, not ${wanted.join(", ")}`);
+  if (volumes.some(({ name }) => name === "pooler") !== wanted.length > 0)
+    throw new Error("helm template mounts another pooler's secret");
 }
 
 function kinds(text: string): string[] {
