@@ -507,6 +507,8 @@ type ListWebhookDeliveriesQuery struct {
 	After *RecordId `query:"after"`
 	// UUIDv7
 	EndpointID *RecordId `query:"endpoint_id"`
+	// Up to 100, such as those of a timeline: `a,b`
+	EventIDs *string `query:"event_ids"`
 }
 
 // ListWebhooksQuery is what listWebhooks may be asked for.

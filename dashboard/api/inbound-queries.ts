@@ -15,6 +15,15 @@ export function inboundEmails({ live: _live, ...filters }: InboundFilters, every
   });
 }
 
+/** The newest mails of a domain, as many as one page of the API has. */
+export function newestOf(domainId: string, limit: number) {
+  return queryOptions({
+    queryKey: ["inbound", "newest", domainId, limit],
+    queryFn: ({ signal }) =>
+      take(v1.GET("/v1/inbound-emails", { params: { query: { domain_id: domainId, limit } }, signal })),
+  });
+}
+
 /** Read again until something is done with it. */
 export function inboundEmail(id: string) {
   return queryOptions({

@@ -24,6 +24,11 @@ export function emails({ live: _live, ...filters }: EmailFilters, everyMs: numbe
   });
 }
 
+/** As many events as one question takes; as long as deliveries are kept. */
+const EVENT_IDS_MAX = 100;
+const KEPT_DAYS = 90;
+const WAITING = new Set(["pending", "retrying"]);
+
 /** States in which something may still happen. */
 const MOVING = new Set(["scheduled", "queued", "sending", "deferred"]);
 
@@ -121,6 +126,19 @@ export function allDeliveries(filters: LogFilters) {
     queryFn: ({ signal }) =>
       take(v1.GET("/v1/webhook-deliveries", { params: { query: { ...filters, limit: PAGE_ROWS } }, signal })),
     refetchInterval: LIVE_MS,
+    placeholderData: (before) => before,
+  });
+}
+
+/** Of what happened to one e-mail: an event of its timeline has the same id at webhooks. */
+export function deliveriesOfEvents(eventIds: readonly string[]) {
+  const query = { event_ids: eventIds.slice(-EVENT_IDS_MAX).join(","), days: KEPT_DAYS, limit: PAGE_ROWS };
+  return queryOptions({
+    queryKey: ["webhooks", "deliveries", "of", eventIds],
+    queryFn: ({ signal }) => take(v1.GET("/v1/webhook-deliveries", { params: { query }, signal })),
+    enabled: eventIds.length > 0,
+    refetchInterval: ({ state }) =>
+      state.data?.deliveries.some(({ status }) => WAITING.has(status)) ? LIVE_MS : false,
     placeholderData: (before) => before,
   });
 }

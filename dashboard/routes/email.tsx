@@ -8,6 +8,7 @@ import { type LiveState, type OnEvents, readsEvery, SENT_EVENTS, useLive } from 
 import { toneOfEmail, wordOf } from "../lib/states.ts";
 import { saySize } from "../lib/times.ts";
 import { MailContent } from "../mail/content.tsx";
+import { Deliveries } from "../mail/deliveries.tsx";
 import { Timeline } from "../mail/timeline.tsx";
 import { WhyPanel } from "../mail/why-panel.tsx";
 import { CutBanner, LiveMark } from "../ui/live-switch.tsx";
@@ -90,6 +91,7 @@ function Found({ email: found, live }: { email: Schemas["Email"]; live: LiveStat
             {(answer) => <Timeline email={found} events={answer.events} />}
           </Loaded>
         </section>
+        <Deliveries events={known} />
         <MailContent id={found.id} />
       </div>
       <aside className="stack" aria-label="About this e-mail">

@@ -101,6 +101,9 @@ test("the log lists every delivery newest first, with all fields, filters, pages
   }
   const bounced = await api.ask("GET", `/v1/webhook-deliveries?endpoint_id=${id}&event=email.bounced`);
   assert.deepEqual([bounced.body.total, bounced.body.deliveries[0].event], [1, "email.bounced"]);
+  const of = async (list: string) => (await api.ask("GET", `/v1/webhook-deliveries?event_ids=${list}`)).body;
+  assert.deepEqual([(await of(retrying)).total, (await of(`${retrying},${failed}`)).total], [1, 2]);
+  assert.deepEqual([(await of(failed)).deliveries[0].event_id, (await of(api.org_id)).total], [failed, 0]);
   const page = await api.ask("GET", `/v1/webhook-deliveries?endpoint_id=${id}&limit=2&offset=3`);
   assert.deepEqual(
     page.body.deliveries.map((row: { id: string }) => row.id),
@@ -124,7 +127,17 @@ test("days bounds the list, and what is older than the retention draws a warning
   } finally {
     await stage.moveClock(0);
   }
-  for (const query of ["days=0", "days=91", "status=sent", "endpoint_id=x", "event=email.opened", "limit=101", "x=1"]) {
+  for (const query of [
+    "days=0",
+    "days=91",
+    "status=sent",
+    "endpoint_id=x",
+    "event=email.opened",
+    "limit=101",
+    "x=1",
+    "event_ids=x",
+    "event_ids=",
+  ]) {
     const answer = await api.ask("GET", `/v1/webhook-deliveries?${query}`);
     assert.deepEqual([answer.status, answer.body.code], [400, "validation_error"], query);
   }

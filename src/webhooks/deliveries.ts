@@ -28,6 +28,7 @@ export type DeliveryQuery = {
   status?: DeliveryStatus;
   endpoint_id?: string;
   event?: WebhookEventType;
+  event_ids?: readonly string[] | undefined;
   days: number;
 };
 
@@ -38,8 +39,8 @@ export async function listDeliveries(
   query: DeliveryQuery,
   page: Page,
 ) {
-  const { status, endpoint_id, event, days } = query;
-  const filter = { status, endpoint_id, event, from_id: uuidFloor(world.clock.now() - days * DAY_MS) };
+  const { status, endpoint_id, event, event_ids, days } = query;
+  const filter = { status, endpoint_id, event, event_ids, from_id: uuidFloor(world.clock.now() - days * DAY_MS) };
   return world.db.asOrg(orgId, async (tx) => {
     const deliveries = await log.listDeliveries(tx, orgId, filter, page);
     const total = await log.countDeliveries(tx, orgId, filter);

@@ -9,6 +9,7 @@ export type DeliveryFilter = {
   status?: DeliveryStatus | undefined;
   endpoint_id?: string | undefined;
   event?: WebhookEventType | undefined;
+  event_ids?: readonly string[] | undefined;
   /** Ids from this UUIDv7 on: bounds the day partitions. */
   from_id: string;
 };
@@ -34,6 +35,7 @@ function filtered(orgId: string, filter: DeliveryFilter): Halves {
   const conditions = ["org_id = $1", "id >= $2"];
   if (filter.endpoint_id !== undefined) conditions.push(`webhook_id = $${values.push(filter.endpoint_id)}`);
   if (filter.event !== undefined) conditions.push(`event = $${values.push(filter.event)}`);
+  if (filter.event_ids !== undefined) conditions.push(`event_id = any($${values.push(filter.event_ids)}::uuid[])`);
   const where = conditions.join(" and ");
   const attempts = { pending: " and attempt = 0", retrying: " and attempt > 0" };
   const queued = (more: string) => `${QUEUED} where ${where} and ${NOT_ORPHANED}${more}`;

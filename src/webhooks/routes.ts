@@ -19,6 +19,8 @@ import {
   pageOf,
   Time,
 } from "../http/http.ts";
+import { isUuid } from "../platform/database/db.ts";
+import { invalid } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import * as deliveries from "./deliveries.ts";
 import { mountEvents } from "./stream/stream-routes.ts";
@@ -81,6 +83,7 @@ const LogQuery = {
   days: Type.Optional(Type.Integer({ minimum: 1, maximum: 90, default: 7 })),
   ...PageQuery,
 };
+const EVENT_IDS_MAX = 100;
 const DeliveryPage = PageOf("deliveries", Delivery, {
   warnings: Type.Array(Type.String({ description: "Sentences on endpoints in trouble" })),
 });
@@ -276,14 +279,28 @@ function mountLog(api: Api, world: World): void {
         summary: "List webhook deliveries, newest first",
         description:
           "Of all endpoints. Failed deliveries are kept for 30 days. `warnings` names endpoints that fail often.",
-        querystring: Closed({ ...LogQuery, endpoint_id: Type.Optional(Id) }),
+        querystring: Closed({
+          ...LogQuery,
+          endpoint_id: Type.Optional(Id),
+          event_ids: Type.Optional(Type.String({ description: "Up to 100, such as those of a timeline: `a,b`" })),
+        }),
         response: answers({ 200: DeliveryPage }),
       },
     },
     async (request) => {
-      const { days = 7, limit: _limit, offset: _offset, ...filter } = request.query;
-      return deliveries.listDeliveries(world, request.account.org_id, { ...filter, days }, pageOf(request.query));
+      const { days = 7, limit: _limit, offset: _offset, event_ids, ...filter } = request.query;
+      const wanted = { ...filter, days, event_ids: event_ids === undefined ? undefined : readIds(event_ids) };
+      return deliveries.listDeliveries(world, request.account.org_id, wanted, pageOf(request.query));
     },
+  );
+}
+
+function readIds(list: string): string[] {
+  const ids = list.split(",").map((id) => id.trim());
+  if (ids.every(isUuid) && ids.length <= EVENT_IDS_MAX) return ids;
+  throw invalid(
+    "event_ids",
+    `the 'event_ids' parameter must be 1 to ${EVENT_IDS_MAX} ids of events, separated by commas`,
   );
 }
 

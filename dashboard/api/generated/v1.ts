@@ -2255,8 +2255,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_hUn",
-         *       "last_four": "dvLu",
+         *       "key_prefix": "svc_test_ZX5",
+         *       "last_four": "bZ5n",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2871,7 +2871,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "p39s+PSQkvV2dKbVRmgSNJNqjN+LnKDYy2kzLYB/OS0=",
+         *       "public_key": "U/kjrWDThf7LAZdGzET3Gjx1RnQ4N9PqDNo/OFRgImk=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2958,7 +2958,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=p39s+PSQkvV2dKbVRmgSNJNqjN+LnKDYy2kzLYB/OS0=",
+         *       "value": "v=DKIM1; k=ed25519; p=U/kjrWDThf7LAZdGzET3Gjx1RnQ4N9PqDNo/OFRgImk=",
          *       "selector": "postern2"
          *     }
          */
@@ -2979,7 +2979,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=p39s+PSQkvV2dKbVRmgSNJNqjN+LnKDYy2kzLYB/OS0="
+         *       "value": "v=DKIM1; k=ed25519; p=U/kjrWDThf7LAZdGzET3Gjx1RnQ4N9PqDNo/OFRgImk="
          *     }
          */
         DkimRecord: {
@@ -3008,12 +3008,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example f82825d3d6a7607f96a6777576eb56de@reports.postern.example
+             * @example ac9a0a4e9675c8ba6a14f34d35e02966@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:f82825d3d6a7607f96a6777576eb56de@reports.postern.example
+             * @example mailto:ac9a0a4e9675c8ba6a14f34d35e02966@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3500,7 +3500,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:f82825d3d6a7607f96a6777576eb56de@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:ac9a0a4e9675c8ba6a14f34d35e02966@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -5113,8 +5113,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "jad68mrus8@masked.postern.example",
-         *       "address": "jad68mrus8",
+         *       "email": "u48us38btr@masked.postern.example",
+         *       "address": "u48us38btr",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop29@mailbox.example"
@@ -5293,7 +5293,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.x4hdmk2nojri77dx5otxexnrpu@masked.postern.example",
+         *       "reply_address": "r.h3jyydx75qkuez43voj4ee5cae@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -6267,7 +6267,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795765016455@shop1.example",
+         *       "recipient": "help1795766338238@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -7312,7 +7312,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 6,
+         *       "duration_ms": 5,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -8389,6 +8389,8 @@ export interface operations {
                 after?: components["parameters"]["AfterParam"];
                 /** @description UUIDv7 */
                 endpoint_id?: components["schemas"]["RecordId"];
+                /** @description Up to 100, such as those of a timeline: `a,b` */
+                event_ids?: string;
             };
             header?: never;
             path?: never;

@@ -2,7 +2,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { type Schemas, take, v1 } from "../../api/client.ts";
-import { inboundEmails } from "../../api/inbound-queries.ts";
+import { newestOf } from "../../api/inbound-queries.ts";
 import { type GroupDraft, toMatch } from "../../lib/rule-tree.ts";
 import { Steps } from "../../mail/rule-trace.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -11,7 +11,7 @@ import { Tag } from "../../ui/tag.tsx";
 import { conditionProblem } from "./rule-form.tsx";
 
 /** As many as the API tries at once. */
-const TRIED_MAX = 20;
+const TRIED_MAX = 100;
 
 export function RuleTrial({ tree, domainId }: { tree: GroupDraft; domainId: string }) {
   const trying = useMutation({
@@ -39,7 +39,7 @@ export function RuleTrial({ tree, domainId }: { tree: GroupDraft; domainId: stri
 }
 
 function Results({ answer, domainId }: { answer: Schemas["TestInboundRuleAnswer"]; domainId: string }) {
-  const mails = useQuery(inboundEmails({ domain_id: domainId })).data?.emails ?? [];
+  const mails = useQuery(newestOf(domainId, TRIED_MAX)).data?.emails ?? [];
   if (answer.tested === 0) return <Empty title="The domain has no mail to try it with" />;
   return (
     <>

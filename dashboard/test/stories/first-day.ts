@@ -104,6 +104,8 @@ async function seeDelivered(page: Page): Promise<void> {
   await go(page, "E-mails");
   await page.getByRole("link", { name: "maja@posteo.example" }).click();
   await page.getByText("has accepted the message").waitFor();
+  await page.getByRole("heading", { name: "Webhook deliveries" }).waitFor();
+  await page.getByRole("link", { name: /first/ }).waitFor();
 }
 
 async function seeWebhook(page: Page, scene: Scene): Promise<void> {

@@ -254,7 +254,7 @@ function mountTogether(api: Api, world: World, inbound: Inbound): void {
           email_id: Type.Optional({ ...Id, description: "The received mail to look at; absent: the newest ones" }),
           domain_id: Type.Optional({ ...Id, description: "Only mail of this domain" }),
           limit: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: 20, description: "Without `email_id`: so many of the newest; 10" }),
+            Type.Integer({ minimum: 1, maximum: 100, description: "Without `email_id`: so many of the newest; 10" }),
           ),
         }),
         response: answers(

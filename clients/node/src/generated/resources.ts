@@ -558,6 +558,8 @@ export type ListWebhookDeliveriesQuery = {
   after?: RecordId;
   /** UUIDv7 */
   endpoint_id?: RecordId;
+  /** Up to 100, such as those of a timeline: `a,b` */
+  event_ids?: string;
 };
 
 export type ListWebhooksQuery = {

@@ -35,6 +35,8 @@ final class WebhooksDeliveries
      *     after?: array<string, mixed>,
      *     // UUIDv7
      *     endpoint_id?: array<string, mixed>,
+     *     // Up to 100, such as those of a timeline: `a,b`
+     *     event_ids?: string,
      * } $query
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

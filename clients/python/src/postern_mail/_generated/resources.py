@@ -1025,13 +1025,13 @@ class WebhooksDeliveries:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, endpoint_id: Optional[m.RecordId] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
+    def list(self, *, status: Optional[Union[Literal['pending', 'delivered', 'retrying', 'failed'], str]] = None, event: Optional[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]] = None, days: Optional[int] = None, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, endpoint_id: Optional[m.RecordId] = None, event_ids: Optional[str] = None, options: Optional[RequestOptions] = None) -> Page[m.WebhookDelivery]:
         """List webhook deliveries, newest first. Of all endpoints. Failed deliveries are kept for 30
         days. `warnings` names endpoints that fail often."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/webhook-deliveries", page), options),
             Listing("deliveries", True),
-            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset, "after": after, "endpoint_id": endpoint_id},
+            {"status": status, "event": event, "days": days, "limit": limit, "offset": offset, "after": after, "endpoint_id": endpoint_id, "event_ids": event_ids},
         )
 
     def replay(self, id: str, *, options: Optional[RequestOptions] = None) -> m.WebhookDelivery:

@@ -1717,6 +1717,7 @@ module Postern
       # @option query [Integer] :offset How many rows to skip
       # @option query [String] :after The last id of the page before: the list goes on behind it
       # @option query [String] :endpoint_id UUIDv7
+      # @option query [String] :event_ids Up to 100, such as those of a timeline: `a,b`
       # @return [Page]
       def list(options: {}, **query)
         Page.new("deliveries", true, query) do |page|
