@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, describe, it } from "node:test";
+import { rounds } from "../../test/support/rounds.ts";
 import { type ForwardsOrder, writeForwards } from "../masked/rewrite/write-forwards.ts";
 import { createParsePool, type ParseOutcome, type ParsePool } from "./parse-pool.ts";
 
@@ -43,7 +44,7 @@ describe("the parse pool", () => {
 
   it("writes the forwards of a large mail while other work goes on, the same as without a worker", async () => {
     const links = Array.from(
-      { length: 8_000 },
+      { length: rounds(3_000, 8_000) },
       (_, at) => `<p><a href="https://shop.example/?n=${at}&amp;x">${at}</a></p>`,
     );
     const head = "From: a@example.com\r\nSubject: x\r\nContent-Type: text/html\r\n\r\n";
@@ -154,7 +155,7 @@ describe("the parse pool", () => {
     ["bytes that are no UTF-8", Buffer.alloc(20_000_000, 0xff)],
     ["shifts of UTF-7", Buffer.alloc(20_000_000, "+AOQ-x")],
   ];
-  for (const [what, body] of large) {
+  for (const [what, body] of large.slice(0, rounds(1, large.length))) {
     it(`reads 20 MB of ${what} within its memory`, async () => {
       const charset = what.includes("UTF-7") ? "utf-7" : "utf-8";
       const head = Buffer.from(`Content-Type: text/plain; charset=${charset}\r\n\r\n`);

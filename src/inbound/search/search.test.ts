@@ -80,7 +80,7 @@ function bounds(): EmailFilter[] {
 }
 
 /** One of so many combinations of a time, a filter and a direction. */
-const every = rounds(3, 1);
+const every = rounds(5, 1);
 
 async function compareAll(filters: readonly EmailFilter[]): Promise<number> {
   return api.world.db.asOrg(api.org_id, async (tx) => {

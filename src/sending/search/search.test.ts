@@ -105,7 +105,7 @@ function bounds(): Pick<EmailFilter, "id_from" | "id_to">[] {
 }
 
 /** One of so many combinations of a time and a filter; no filter always meets the same time. */
-const every = rounds(4, 1);
+const every = rounds(7, 1);
 
 test("what packed texts find is what the rows say: pages, order and totals, for each filter within each time", async () => {
   await api.world.db.asOrg(api.org_id, async (tx) => {
