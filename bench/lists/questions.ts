@@ -4,7 +4,7 @@
 import { uuidFloor } from "../../src/platform/random.ts";
 
 type Schema = { $ref?: string; type?: string; enum?: string[]; maximum?: number; format?: string };
-type Parameter = { $ref?: string; name: string; in: string; schema: Schema };
+type Parameter = { $ref?: string; name: string; in: string; required?: boolean; schema: Schema };
 type Operation = { operationId: string; parameters?: Parameter[] };
 export type Description = { paths: Record<string, Record<string, Operation>>; components?: object };
 
@@ -38,12 +38,13 @@ const TEXTS: Record<string, string[]> = {
 const FALLBACK = ["order", "nobody-at-all"];
 const DAY_MS = 86_400_000;
 
-/** The operations that page. `one` is the id that stands for itself in paths and filters. */
+/** The operations that page; not what is asked of one address, which passes over all mail (decision 0045). `one` is the id that stands for itself in paths and filters. */
 export function listsOf(description: Description, one: string, nowMs: number): List[] {
   return Object.entries(description.paths).flatMap(([path, { get }]) => {
     const asked = (get?.parameters ?? []).map((parameter) => resolve<Parameter>(description, parameter));
     const named = new Set(asked.map(({ name }) => name));
-    if (!get || !named.has("limit")) return [];
+    if (!get || !named.has("limit") || asked.some(({ in: place, required }) => place === "query" && required))
+      return [];
     const filters = asked
       .filter((parameter) => parameter.in === "query" && !PAGING.has(parameter.name))
       .map(({ name, schema }) => ({ name, values: valuesOf(name, resolve<Schema>(description, schema), one, nowMs) }));
@@ -59,6 +60,8 @@ function valuesOf(name: string, schema: Schema, one: string, nowMs: number): str
   const day = (ago: number) => new Date(nowMs - ago * DAY_MS).toISOString().slice(0, 10);
   if (name === "from_date") return [day(0), day(15)];
   if (name === "to_date") return [day(29), day(15)];
+  if (name.endsWith("_ids"))
+    return [one, Array.from({ length: 100 }, (_, n) => `${one.slice(0, -2)}${10 + (n % 90)}`).join(",")];
   if (name.endsWith("_id") && !TEXTS[name]) return [one, `${one.slice(0, -2)}00`];
   return TEXTS[name] ?? FALLBACK;
 }
