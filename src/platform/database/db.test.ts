@@ -121,6 +121,20 @@ describe("a connection that answers no more", () => {
     await assert.rejects(far.query("select pg_sleep(5)"), { code: "57014" });
     await far.transaction((tx) => tx.query("select pg_sleep(1)"), 10_000);
   });
+
+  it("is given up by a transaction that must be quick before others would give it up", async () => {
+    const patient = openDb(line.url, { onError: () => undefined, statement_ms: 60_000, answer_ms: 200 });
+    try {
+      assert.deepEqual(await whileUnavailable(() => patient.transaction(one, 100), 1), [{ one: 1 }]);
+      line.forget();
+      const stillWaiting = new Promise((done) => setTimeout(done, 20_000).unref());
+      await assert.rejects(Promise.race([patient.transaction(one, 100), stillWaiting]), (error) =>
+        isUnavailable(error),
+      );
+    } finally {
+      await patient.close();
+    }
+  });
 });
 
 /** A way to the database that forgets its connections when asked: they stay open, and what is written to them is lost. */

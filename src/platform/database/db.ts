@@ -235,7 +235,7 @@ function shareOut(connections: number): <T>(orgId: string, work: () => Promise<T
 }
 
 /** `settings`: those that each transaction begins with, as the sessions have none; empty where they have them. */
-type Connections = { pool: pg.Pool; settings: Setting[]; prepares: boolean };
+type Connections = { pool: pg.Pool; settings: Setting[]; prepares: boolean; answered_ms: number };
 
 function openPool(
   url: string,
@@ -259,9 +259,10 @@ function openPool(
   // connection's own of one that is lost between two statements of a transaction, whose next statement then fails.
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", () => undefined));
-  if (pooler_url) return { pool, settings: passedOn(settings), prepares: false };
-  if (distributed) return { pool, settings: passedOn(settings), prepares: true };
-  return { pool, settings: [], prepares: true };
+  const answered_ms = statement_ms + answer_ms;
+  if (pooler_url) return { pool, settings: passedOn(settings), prepares: false, answered_ms };
+  if (distributed) return { pool, settings: passedOn(settings), prepares: true, answered_ms };
+  return { pool, settings: [], prepares: true, answered_ms };
 }
 
 /**
@@ -319,12 +320,14 @@ async function inTransaction<T>(
   answeredInMs?: number,
 ): Promise<T> {
   const client = await connections.pool.connect();
+  // A full pooler lets a transaction wait where it begins, a lost connection anywhere.
+  const wait = { query_timeout: Math.min(answeredInMs ?? connections.answered_ms, connections.answered_ms) };
   let broken: Error | undefined;
   try {
-    await client.query(beginWith([...connections.settings, ...settings]));
+    await client.query({ text: beginWith([...connections.settings, ...settings]), ...wait });
     const table = (text: string) => tableOf(client, text, answeredInMs);
     const result = await work({ ...statements(connections, client, answeredInMs), table } as Tx);
-    await client.query("commit");
+    await client.query({ text: "commit", ...wait });
     return result;
   } catch (error) {
     // What does not answer a statement does not answer a rollback either: PostgreSQL rolls back when the connection is gone.
