@@ -104,6 +104,9 @@ test("the log lists every delivery newest first, with all fields, filters, pages
   const of = async (list: string) => (await api.ask("GET", `/v1/webhook-deliveries?event_ids=${list}`)).body;
   assert.deepEqual([(await of(retrying)).total, (await of(`${retrying},${failed}`)).total], [1, 2]);
   assert.deepEqual([(await of(failed)).deliveries[0].event_id, (await of(api.org_id)).total], [failed, 0]);
+  const stranger = { key: (await api.organization()).live_key };
+  const theirs = await api.ask("GET", `/v1/webhook-deliveries?event_ids=${failed}`, undefined, stranger);
+  assert.equal(theirs.body.total, 0);
   const page = await api.ask("GET", `/v1/webhook-deliveries?endpoint_id=${id}&limit=2&offset=3`);
   assert.deepEqual(
     page.body.deliveries.map((row: { id: string }) => row.id),

@@ -350,6 +350,7 @@ export const REFERENCES: Record<string, string> = {
   thread_id: "/v1/inbound-emails/{id}",
   email_id: "/v1/inbound-emails/{id}",
   rule_id: "/v1/inbound-rules/{id}",
+  event_ids: "/v1/webhook-deliveries/{id}",
   key_id: "/v1/api-keys/{id}",
 };
 
