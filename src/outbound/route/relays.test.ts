@@ -1,4 +1,4 @@
-// /v1/domains/{id}/relay, field by field. What becomes of the mail is in test/scenarios/relay.test.ts.
+// /v1/domains/{id}/relay, field by field. What becomes of the mail is in test/scenarios/relay.long.test.ts.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
