@@ -17,7 +17,7 @@ export function Deliveries({ events }: { events: readonly Schemas["EmailEvent"][
       <h2 id="webhook-deliveries" className="px-[18px] pt-4 pb-2">
         Webhook deliveries
       </h2>
-      <DeliveriesTable deliveries={found.deliveries} endpoints={endpoints} />
+      <DeliveriesTable deliveries={found.deliveries} endpoints={endpoints} isNarrow />
       {found.total > found.deliveries.length && (
         <p className="dim px-[18px] pb-4">
           The newest {found.deliveries.length} of {found.total}.

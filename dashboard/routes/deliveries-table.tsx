@@ -12,9 +12,10 @@ import { When } from "../ui/when.tsx";
 type Delivery = Schemas["WebhookDelivery"];
 type Webhook = Schemas["Webhook"];
 /** `endpoints`: all that there are now; without them the deliveries are of the one that the page is about. */
-type Given = { deliveries: readonly Delivery[]; endpoints?: readonly Webhook[] };
+type Given = { deliveries: readonly Delivery[]; endpoints?: readonly Webhook[]; isNarrow?: boolean };
 
-export function DeliveriesTable({ deliveries, endpoints }: Given) {
+/** `isNarrow`: beside something else, without the time. */
+export function DeliveriesTable({ deliveries, endpoints, isNarrow = false }: Given) {
   return (
     <table className="table">
       <caption className="sr-only">Deliveries, newest first</caption>
@@ -24,7 +25,7 @@ export function DeliveriesTable({ deliveries, endpoints }: Given) {
           <th>Event</th>
           {endpoints && <th className="hide-s w-[28%]">Endpoint</th>}
           <th className={`hide-s ${endpoints ? "w-[18%]" : "w-[26%]"}`}>Answer</th>
-          <th className="r hide-s w-[100px]">Time</th>
+          {!isNarrow && <th className="r hide-s w-[100px]">Time</th>}
           <th className="w-[104px]">
             <span className="sr-only">Acts</span>
           </th>
@@ -32,14 +33,16 @@ export function DeliveriesTable({ deliveries, endpoints }: Given) {
       </thead>
       <tbody>
         {deliveries.map((delivery) => (
-          <Row key={delivery.id} delivery={delivery} endpoints={endpoints} />
+          <Row key={delivery.id} delivery={delivery} endpoints={endpoints} isNarrow={isNarrow} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function Row({ delivery, endpoints }: { delivery: Delivery; endpoints: Given["endpoints"] }) {
+type RowGiven = { delivery: Delivery; endpoints: Given["endpoints"]; isNarrow: boolean };
+
+function Row({ delivery, endpoints, isNarrow }: RowGiven) {
   const { id, endpoint_id, event, status, error, attempt, created_at } = delivery;
   const endpoint = endpoints?.find((one) => one.id === endpoint_id);
   const isGone = endpoints !== undefined && endpoint === undefined;
@@ -64,9 +67,11 @@ function Row({ delivery, endpoints }: { delivery: Delivery; endpoints: Given["en
       <td className="hide-s text-ink-2" title={error ?? undefined}>
         <Answered delivery={delivery} />
       </td>
-      <td className="r dim hide-s">
-        <When at={created_at} />
-      </td>
+      {!isNarrow && (
+        <td className="r dim hide-s">
+          <When at={created_at} />
+        </td>
+      )}
       <td className="r">
         {!isGone && (
           <Button look="quiet" disabled={replaying.isPending} onClick={() => replaying.mutate(undefined)}>
