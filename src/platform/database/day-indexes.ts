@@ -93,7 +93,11 @@ async function alone({ database_url }: IndexWorld, work: (db: Db) => Promise<num
   const own = openDb(database_url, { onError: () => undefined, connections_max: 1 });
   try {
     const [lock] = await own.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [LOCK]);
-    return lock?.locked ? await work(own) : 0;
+    if (!lock?.locked) return 0;
+    const built = await work(own);
+    // A session that is closed may keep its lock for a moment, and the next index would be left for another process to build.
+    await own.query("select pg_advisory_unlock($1)", [LOCK]);
+    return built;
   } finally {
     await own.close();
   }
