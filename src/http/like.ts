@@ -34,3 +34,8 @@ export function addressPattern(email: string): string {
   const itself = email.replace(/[^\p{L}\p{N}\s]/gu, "\\$&");
   return `(^|[^[:alnum:].!#$%&'*+/=?^_\`{|}~-])${itself}($|[^[:alnum:].-]|\\.($|[^[:alnum:]]))`;
 }
+
+/** That a text of a row holds an address, by its `addressPattern`: the pattern takes several times as long as to find the letters. */
+export function holds(text: string, email: string, pattern: string): string {
+  return `(strpos(lower(${text}), (select lower(${email}))) > 0 and ${text} ~* ${pattern})`;
+}

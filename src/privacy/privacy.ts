@@ -24,7 +24,7 @@ import { entriesOf, removeEntriesOf } from "../suppressions/suppressions.ts";
 export type PrivacyPorts = ErasePorts;
 type PrivacyWorld = Pick<World, "db" | "blobs" | "clock" | "random" | "seal">;
 
-/** No index has addresses: a pass over the recipients of 20,000,000 e-mails takes ten seconds. */
+/** No index has addresses: a pass over 1,000,000 e-mails takes some 1.1 s. */
 const STATEMENT_S = 25;
 
 /** What is stored of an address in the key's environment: a page of its mail, and all else. */
@@ -39,11 +39,9 @@ export async function exportAddress(
   const found = await world.db.asOrg(org_id, async (tx) => {
     await allowTime(tx, STATEMENT_S);
     const [sent, received] = [await listSentTo(tx, org_id, of, page), await listReceivedOf(tx, org_id, of, page)];
-    return {
-      ...cut(sent, received, page.limit),
-      suppressions: await entriesOf(world, tx, org_id, of.email),
-      total: await countAll(world, tx, org_id, of),
-    };
+    const suppressions = await entriesOf(world, tx, org_id, of.email);
+    const total = await countAll(tx, org_id, of, suppressions);
+    return { ...cut(sent, received, page.limit), suppressions, total };
   });
   return { email: of.email, ...found, masked: await exportPerson(world, account, of.email) };
 }
@@ -65,11 +63,11 @@ function cut<S extends { id: string }, R extends { id: string }>(sent: S[], rece
  * How much is stored of it. Besides its mail and its suppressions: where it stands in what the organization set up, and in who did what;
  * erasing leaves those.
  */
-async function countAll(world: Pick<World, "clock">, tx: Tx, orgId: string, of: OfAddress) {
+async function countAll(tx: Tx, orgId: string, of: OfAddress, suppressions: readonly unknown[]) {
   return {
     sent: await countSentTo(tx, orgId, of),
     received: await countReceivedOf(tx, orgId, of),
-    suppressions: (await entriesOf(world, tx, orgId, of.email)).length,
+    suppressions: suppressions.length,
     sent_from: await countSentFrom(tx, orgId, of),
     aliases: await countForwardingTo(tx, orgId, of),
     rules: await countRulesNaming(tx, orgId, of),
@@ -92,7 +90,7 @@ export async function eraseAddress(world: PrivacyWorld, ports: PrivacyPorts, acc
   const suppressions = request.suppressions ? await removeEntriesOf(world, org_id, of.email) : 0;
   const left = await world.db.asOrg(org_id, async (tx) => {
     await allowTime(tx, STATEMENT_S);
-    return countAll(world, tx, org_id, of);
+    return countAll(tx, org_id, of, await entriesOf(world, tx, org_id, of.email));
   });
   return { email: of.email, ...sent, received, suppressions, masked, left };
 }

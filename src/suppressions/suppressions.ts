@@ -37,6 +37,8 @@ export { Suppression } from "./shape.ts";
 const LOOKUPS_MAX = 1_000;
 const LOOKUP_LANES = 2;
 const ENTRIES_SHOWN_MAX = 100;
+/** One for each scope: more than an organization has. */
+const ENTRIES_OF_ADDRESS_MAX = 10_000;
 const SEARCH_KEYS_MAX = 1_000;
 const INSERT_MAX = 1_000;
 /** For each statement of a search; a part of an address among 10 million takes some ten (1.3 µs an entry on a busy machine). */
@@ -389,7 +391,7 @@ function removed(rows: { id: string }[]): string {
 /** All entries of an address, whatever their scope. */
 export async function entriesOf(world: Pick<World, "clock">, tx: Tx, orgId: string, email: string): Promise<Entry[]> {
   const now = new Date(world.clock.now());
-  return queries.listOfAddress(tx, orgId, now, { email: email.toLowerCase(), limit: ENTRIES_SHOWN_MAX });
+  return queries.listOfAddress(tx, orgId, now, { email: email.toLowerCase(), limit: ENTRIES_OF_ADDRESS_MAX });
 }
 
 /** Removes all entries of an address, whatever their scope; how many. */
@@ -407,6 +409,6 @@ export async function removeEntriesOf(
       return entries.length;
     });
     removedSoFar += count;
-    if (count < ENTRIES_SHOWN_MAX) return removedSoFar;
+    if (count < ENTRIES_OF_ADDRESS_MAX) return removedSoFar;
   }
 }

@@ -1,5 +1,7 @@
 // SQL on sent mail of one address, for a request under data protection law: what there is, and erasing it. No index has addresses:
-// the recipients of an organization are passed over, some 0.5 s a million.
+// the mail of an organization is passed over, some 1.1 s a million e-mails.
+
+import { holds } from "../../http/like.ts";
 import type { Query, Tx } from "../../platform/database/db.ts";
 import { SHOWN } from "../search/list-queries.ts";
 
@@ -9,13 +11,14 @@ export const ERASED = "erased@erased.invalid";
 /** `pattern`: a regular expression that finds the address, and no longer one, in a text. */
 export type OfAddress = { email: string; pattern: string; environment: "live" | "test" };
 
-/** Mail to the address, and forwards of mail from it, below an id. */
+/** Mail to the address, and forwards of mail from it, below an id. Its messages are looked up by their ids (offset 0), not all read again. */
 const FOUND = `(
-    select r.message_id as id from recipient r where r.org_id = $1 and r.message_id < $5 and lower(r.email) = lower($2)
+    select r.message_id as id from recipient r where r.org_id = $1 and r.message_id < $5 and lower(r.email) = (select lower($2))
     union
     select m.id from message m
-     where m.org_id = $1 and m.id < $5 and m.origin = 'forward' and concat_ws(' ', m.from_address, m.from_header) ~* $3) as f
-  join message m on m.org_id = $1 and m.id = f.id and m.environment = $4 and ${SHOWN}`;
+     where m.org_id = $1 and m.id < $5 and m.origin = 'forward' and ${holds("concat_ws(' ', m.from_address, m.from_header)", "$2", "$3")}) as f
+  cross join lateral (
+    select m.id, m.completed_at from message m where m.org_id = $1 and m.id = f.id and m.environment = $4 and ${SHOWN} offset 0) as m`;
 
 const valuesOf = ({ email, pattern, environment }: OfAddress) => [email, pattern, environment];
 
@@ -48,12 +51,17 @@ export async function countIds(tx: Tx, orgId: string, of: OfAddress, below: stri
 }
 
 /** Mail that was sent from the address, or asks for answers to it. */
-export async function countSentFrom(tx: Tx, orgId: string, { pattern, environment }: OfAddress): Promise<number> {
+export async function countSentFrom(
+  tx: Tx,
+  orgId: string,
+  { email, pattern, environment }: OfAddress,
+): Promise<number> {
   const rows = await tx.query<{ n: number }>(
     `select count(*) as n from message m
-      where m.org_id = $1 and m.environment = $3 and m.origin <> 'forward' and ${SHOWN}
-        and concat_ws(' ', m.from_address, m.from_header, m.reply_to::text) ~* $2`,
-    [orgId, pattern, environment],
+      where m.org_id = $1 and m.environment = $4 and m.origin <> 'forward' and ${SHOWN}
+        and (${holds("m.from_address", "$2", "$3")} or ${holds("m.from_header", "$2", "$3")}
+             or m.reply_to <> '[]' and ${holds("m.reply_to::text", "$2", "$3")})`,
+    [orgId, email, pattern, environment],
   );
   return rows[0]?.n ?? 0;
 }
