@@ -184,7 +184,12 @@ async function questionsOf(server: HttpServer, organization: Organization, list:
   });
   // Ids are each organization's own.
   const one = oneOf(organization.org_id);
-  const shown = (value: string) => (value === one ? "(used)" : value === `${one.slice(0, -2)}00` ? "(unused)" : value);
+  const known = new Map([
+    [one, "(used)"],
+    [`${one.slice(0, -2)}00`, "(unused)"],
+  ]);
+  const shown = (value: string) =>
+    known.get(value) ?? (value.length > 60 ? `(${value.split(",").length} of them)` : value);
   const filters = list.filters.flatMap(({ name, values }) =>
     values.map((value) => ask(`${name}=${shown(value)}`, `${name}=${encodeURIComponent(value)}`)),
   );

@@ -1,5 +1,7 @@
-// The lists that operators have in the dashboard alone: sending addresses and relays, 10,000 of each beside 1,000,000 e-mails, half of
-// the addresses and all relays with mail that waits. They are asked without HTTP.
+// The lists that operators have in the dashboard alone: sending addresses, relays and the installation's own mail, 10,000 of each
+// beside 1,000,000 e-mails, half of the addresses and all relays with mail that waits. They are asked without HTTP.
+import { pageOperatorMail } from "../../src/inbound/read/operator-views.ts";
+import { OPERATOR_ORG_ID } from "../../src/inbound/receive/own-addresses.ts";
 import { listRelays } from "../../src/outbound/operate/relayed.ts";
 import { listSources } from "../../src/outbound/operate/sources.ts";
 import type { Db } from "../../src/platform/database/db.ts";
@@ -22,6 +24,12 @@ const FILLINGS = [
   `insert into delivery (org_id, message_id, position, lane_id, email, due_at, created_at, expires_at, attempts, return_path_host)
    select org_id, gen_random_uuid(), 0, id, 'a@gmail.example', now(), now(), now() + interval '30 days', 1, 'bounce.example'
      from lane, generate_series(1, ${DELIVERIES_A_LANE}) where org_id = $1 and $2 > 0`,
+  `insert into inbound_email (org_id, id, raw_id, environment, kind, route, recipient, envelope_from, status, received_at, processed_at,
+       message_id, from_address, subject, size, has_attachments)
+   select '${OPERATOR_ORG_ID}', uuid_floor(now() - n * interval '1 minute'), gen_random_uuid(), 'live', 'operator',
+          '{"kind":"operator","mailbox":"abuse"}', 'abuse@mx.example', 'c' || n || '@mail.example', 'delivered', now() - n * interval '1 minute',
+          now(), n || '@mail.example', 'c' || n || '@mail.example', 'order ' || n, 900, false
+     from generate_series(1, $2) n`,
 ];
 
 /** Of the organization with the most; `rows` of each list. */
@@ -42,6 +50,7 @@ export function operatorQuestions(
     { after: AFTER_SOURCE },
   ];
   const relays = [{}, { state: "standby" }, { query: "smtp77" }, { query: "nobody-at-all" }];
+  const mails = [{}, { mailbox: "abuse" }, { mailbox: "security" }, { text: "c77@mail" }, { text: "nobody-at-all" }];
   const named = (query: object) =>
     Object.entries(query)
       .map(([name, value]) => `${name}=${value}`)
@@ -54,6 +63,10 @@ export function operatorQuestions(
     ...relays.map((query) => ({
       ...{ operation: "operator: relays", asks: named(query) },
       ask: () => listRelays(world, { ...query, limit: 50 }),
+    })),
+    ...mails.map((query) => ({
+      ...{ operation: "operator: mail", asks: named(query) },
+      ask: () => pageOperatorMail(world, { ...query, limit: 50 }),
     })),
   ];
 }
