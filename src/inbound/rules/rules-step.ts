@@ -21,7 +21,7 @@ const TIME_MS_MAX = 5_000;
 /** The rules were not asked to their end. */
 export class RulesTookTooLong extends Error {}
 
-/** Lets others run between two expressions, for so long: one rule can try two thousand, of 45 ms each. */
+/** Lets others run between two expressions, for so long: one rule can try two thousand, of 50 ms each. */
 export function pauseInTime({ monotonic }: World["clock"]): () => Promise<void> {
   const until = monotonic() + TIME_MS_MAX;
   return async () => {

@@ -3,12 +3,12 @@
 // to the expression.
 import { RE2JS, RE2Set } from "re2js";
 
-/** Instructions of the compiled expression; the worst that this allows takes about 45 ms on a text of the full length. */
+/** Instructions of the compiled expression; the worst that this allows takes some 50 ms on a text of the full length. */
 const PROGRAM_SIZE_MAX = 800;
 const TEXT_CHARS_MAX = 2_048;
 /**
  * Bytes that an expression may keep of states it has met. A text that leads to ever new ones fills them twice, and is then
- * read without: building a state takes ten times as long as a step without one, and 8 MB of them took 70 ms.
+ * read without: to build a state takes several times as long as a step without one, and 8 MB of them took 70 ms.
  */
 const STATES_BYTES_MAX = 512 * 1024;
 
