@@ -99,12 +99,14 @@ describe("the verdict on nodes behind a pooler", () => {
     accepted: ["a", "b"],
     arrived: ["b", "a"],
   });
-  const isOk = (played: PoolerPlayed) => verdictOf({ nodes: 2, connections: 4, seconds: 9, held_s: 5 }, played).ok;
+  const verdict = (played: PoolerPlayed) => verdictOf({ nodes: 2, connections: 4, seconds: 9, held_s: 5 }, played);
+  const isOk = (played: PoolerPlayed) => verdict(played).ok;
 
   it("fails when a node is starved or dead, when mail is lost or doubled, and when the pooler never was full", () => {
     assert.equal(isOk(fine()), true);
     const wrong: ((played: PoolerPlayed) => void)[] = [
-      ({ times }) => Object.assign(times[1]?.claim ?? {}, { done: 0 }),
+      ({ times }) => Object.assign(times[1]?.leases ?? {}, { done: 0 }),
+      ({ times }) => Object.assign(times[1]?.claim ?? {}, { unanswered: 1 }),
       ({ times }) => Object.assign(times[0]?.heartbeat ?? {}, { unanswered: 1 }),
       ({ held }) => Object.assign(held[0] ?? {}, { unanswered: 1 }),
       ({ seen }) => Object.assign(seen, { declared_dead: 1 }),
@@ -118,5 +120,8 @@ describe("the verdict on nodes behind a pooler", () => {
       change(played);
       assert.equal(isOk(played), false, `change ${n}`);
     }
+    const fewSend = fine();
+    Object.assign(fewSend.times[1]?.claim ?? {}, { done: 0 });
+    assert.deepEqual(verdict(fewSend).faults, ["1 nodes had mail to send"]);
   });
 });

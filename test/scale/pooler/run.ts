@@ -52,7 +52,7 @@ try {
   const seconds = Math.round((performance.now() - startedAt) / 1000);
   const line = verdictOf({ ...sizes, held_s: sizes.seconds, seconds }, played);
   if (!json) console.log(JSON.stringify(line, null, 2));
-  print(line, line.ok ? "passed" : "FAILED");
+  print(line, line.ok ? "passed" : `FAILED: ${line.faults.join(", ")}`);
   process.exit(line.ok ? 0 : 1);
 } catch (error) {
   console.error(error);
