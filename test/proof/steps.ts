@@ -60,6 +60,13 @@ export const STEPS: readonly Step[] = [
     seconds_max: 900,
   },
   {
+    name: "long",
+    what: "the test files that npm test leaves out or plays with few rounds, with all of them",
+    command: ["test/run.ts", "--no-check", "--long"],
+    place: "one",
+    seconds_max: 1_800,
+  },
+  {
     name: "dashboard-budget",
     what: "what a browser loads of the dashboard, compressed",
     command: ["dashboard/run.ts", "budget"],
@@ -86,12 +93,5 @@ export const STEPS: readonly Step[] = [
     command: ["test/scale/pooler/run.ts"],
     place: "alone",
     seconds_max: 300,
-  },
-  {
-    name: "long",
-    what: "the test files that npm test leaves out or plays with few rounds, with all of them",
-    command: ["test/run.ts", "--no-check", "--long"],
-    place: "alone",
-    seconds_max: 1_800,
   },
 ];
