@@ -5,8 +5,8 @@ import fc from "fast-check";
 import { rounds } from "../../../test/support/rounds.ts";
 import { frameMessage } from "./framing.ts";
 
-function framed(...parts: string[]): string {
-  const result = frameMessage(parts.map((part) => Buffer.from(part, "latin1")));
+async function framed(...parts: string[]): Promise<string> {
+  const result = await frameMessage(parts.map((part) => Buffer.from(part, "latin1")));
   return "defect" in result
     ? `refused: ${result.defect}`
     : Buffer.concat([...result.chunks, result.end]).toString("latin1");
@@ -32,7 +32,7 @@ const exact: [string, string[], string][] = [
   ["CRLF cut in two", ["a\r", "\n.b\r\n"], "a\r\n..b\r\n.\r\n"],
 ];
 for (const [what, parts, wire] of exact) {
-  test(`framing of ${what} is exact`, () => assert.equal(framed(...parts), wire));
+  test(`framing of ${what} is exact`, async () => assert.equal(await framed(...parts), wire));
 }
 
 const refused = [
@@ -47,22 +47,22 @@ const refused = [
   "\r\n\0.\r\n",
   "a\r\n\n.\r\n",
 ];
-test("a CR or LF alone and NUL are refused, wherever the parts are cut", () => {
+test("a CR or LF alone and NUL are refused, wherever the parts are cut", async () => {
   for (const body of refused) {
     for (let cut = 0; cut <= body.length; cut++) {
-      assert.match(framed(body.slice(0, cut), body.slice(cut)), /^refused: /, JSON.stringify(body));
+      assert.match(await framed(body.slice(0, cut), body.slice(cut)), /^refused: /, JSON.stringify(body));
     }
   }
 });
 
-test("any message is either refused or received as it was, once, with nothing after it", () => {
+test("any message is either refused or received as it was, once, with nothing after it", async () => {
   const piece = fc.constantFrom(".", "\r\n", "\r", "\n", "\0", "a", "MAIL FROM:<x@y>", "\r\n.", "\r\n.\r\n", "..");
-  fc.assert(
-    fc.property(fc.array(fc.array(piece, { maxLength: 6 }), { maxLength: 4 }), (parts) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(piece, { maxLength: 6 }), { maxLength: 4 }), async (parts) => {
       const texts = parts.map((part) => part.join(""));
       const message = texts.join("");
       const isClean = !/\r(?!\n)|(?<!\r)\n|\0/.test(message);
-      const wire = framed(...texts);
+      const wire = await framed(...texts);
       assert.equal(wire.startsWith("refused: "), !isClean);
       if (!isClean) return;
       const complete = message === "" || message.endsWith("\r\n") ? message : `${message}\r\n`;
@@ -70,4 +70,18 @@ test("any message is either refused or received as it was, once, with nothing af
     }),
     { numRuns: rounds(500, 5_000) },
   );
+});
+
+test("a large message is framed as a small one, and others have a turn meanwhile", async () => {
+  const lines = 50_000;
+  const message = Buffer.from(`..${"x".repeat(30)}\r\n`.repeat(lines));
+  let turns = 0;
+  const others = setInterval(() => {
+    turns += 1;
+  });
+  const result = await frameMessage([message]);
+  clearInterval(others);
+  assert.ok(!("defect" in result));
+  assert.equal(Buffer.concat(result.chunks).length, message.length + lines);
+  assert.ok(turns > 1, `${turns} turns`);
 });

@@ -1,7 +1,7 @@
 // One mail transaction on an open connection (RFC 5321 §3.3, pipelined by RFC 2920): MAIL, RCPT, DATA, message, dot.
 // Says exactly how far it came: refused at which command, broken before the dot, or lost after it (ambiguous).
 // Does not open or keep connections (session.ts), judge replies (classify.ts) or retry.
-import { frameMessage } from "./framing.ts";
+import { type FramedMessage, frameMessage } from "./framing.ts";
 import { type RawReply, type Reply, toReply } from "./reply.ts";
 import { nextPoll, type Wire } from "./wire.ts";
 
@@ -66,7 +66,7 @@ type Step = { stage: TransactionStage; line: string; isReset?: boolean };
 export async function runTransaction(wire: Wire, job: Transaction): Promise<SendOutcome> {
   const unsendable = findUnsendable(job);
   if (unsendable) return unsendable;
-  const framed = frameMessage(job.parts);
+  const framed = await frameMessage(job.parts);
   if ("defect" in framed) return { kind: "unsendable", stage: "data", reply: local(554, "5.6.0", framed.defect) };
   const ended = job.capabilities.pipelining
     ? await sendEnvelopeAtOnce(wire, job)
@@ -149,9 +149,7 @@ function endedEarly(wire: Wire, stage: TransactionStage): SendOutcome {
   return { kind: "broken", stage, detail: wire.failure?.detail ?? "the connection was lost" };
 }
 
-type Framed = { chunks: Buffer[]; end: Buffer };
-
-async function sendMessage(wire: Wire, framed: Framed, { hooks, timeouts }: Transaction): Promise<SendOutcome> {
+async function sendMessage(wire: Wire, framed: FramedMessage, { hooks, timeouts }: Transaction): Promise<SendOutcome> {
   const pieces = piecesOf(framed);
   const last = pieces.pop()!;
   if (!(await writeAll(wire, pieces, timeouts))) return endedEarly(wire, "data");
@@ -194,7 +192,7 @@ async function writeAll(
 }
 
 /** Buffers of about 64 KiB, the last one with the final dot: a small message is one write, a large one waits for room. */
-function piecesOf({ chunks, end }: Framed): Buffer[] {
+function piecesOf({ chunks, end }: FramedMessage): Buffer[] {
   const pieces: Buffer[] = [];
   let gathered: Buffer[] = [];
   let bytes = 0;

@@ -228,8 +228,8 @@ const framingOut: Target = {
   holds: "what our client frames, our server takes out again, byte for byte, with the next command behind it",
   seeds: { lines: "data-framing.jsonl", shared: ["mime-misc/**/*.eml", "spam-and-ham/**/*.eml"] },
   words: DATA_PIECES,
-  check(input) {
-    const framed = frameMessage(cut(input));
+  async check(input) {
+    const framed = await frameMessage(cut(input));
     const text = input.toString("latin1");
     const isClean = !/\0|\r(?!\n)|(?<!\r)\n/.test(text);
     assert.equal("defect" in framed, !isClean, "refused a clean message or let a careless one through");
