@@ -20,7 +20,7 @@ export type LoadOptions = {
   count: number;
   from: string;
   recipient(n: number): string;
-  /** Milliseconds that each connection waits between two sends. */
+  /** Milliseconds that each connection waits between two sends; the connections begin one after another within the first. */
   pause_ms?: number;
   /** How many send at once; 16 by default. */
   connections?: number;
@@ -44,7 +44,7 @@ type State = LoadOptions & { pools: Pool[]; result: LoadResult; acknowledgedAtMs
 
 /** Sends all; rejects when an e-mail is refused for good or nobody answers for two minutes. */
 export async function sendAll(options: LoadOptions): Promise<LoadResult> {
-  const { connections = CONNECTIONS, isGoing = () => false } = options;
+  const { connections = CONNECTIONS, pause_ms = 0, isGoing = () => false } = options;
   const limits = { connections, pipelining: 1, headersTimeout: 15_000, connect: { timeout: 2_000 } };
   const result: LoadResult = {
     acknowledged: 0,
@@ -57,14 +57,15 @@ export async function sendAll(options: LoadOptions): Promise<LoadResult> {
   const pools = options.base_urls.map((url) => new Pool(url, limits));
   const state: State = { ...options, pools, result, acknowledgedAtMs: performance.now() };
   let next = 0;
-  async function work(): Promise<void> {
+  async function work(connection: number): Promise<void> {
+    await sleep((pause_ms * connection) / connections);
     for (let n = next++; n < options.count || isGoing(); n = next++) {
       await sendOne(state, n);
-      if (options.pause_ms) await sleep(options.pause_ms);
+      if (pause_ms > 0) await sleep(pause_ms);
     }
   }
   try {
-    await Promise.all(Array.from({ length: connections }, work));
+    await Promise.all(Array.from({ length: connections }, (_none, connection) => work(connection)));
   } finally {
     await Promise.all(pools.map((pool) => pool.destroy()));
   }

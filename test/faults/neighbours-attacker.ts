@@ -2,8 +2,8 @@
 // stands for another machine. It sends the inputs one after another over some connections, each as soon as the one before
 // was answered, until it is ended.
 import { Agent, request } from "node:http";
-import { setPriority } from "node:os";
 import { bodyOf, type CostInput } from "../fuzz/cost-inputs.ts";
+import { standAside } from "./other-machine.ts";
 
 export type Attack = {
   base_url: string;
@@ -16,11 +16,6 @@ export type Attack = {
 /** How many answers of each status there were: posted after each. */
 export type Answers = Record<string, number>;
 
-/**
- * Behind everything, as far as this machine's processors are short: an attacker is on another machine, and what its client
- * takes of this one's processors is no work of the service.
- */
-const NICE = 19;
 const PAUSE_AFTER_FAILURE_MS = 20;
 const answers: Answers = {};
 let agent: Agent;
@@ -29,7 +24,7 @@ process.once("message", (attack: Attack) => begin(attack));
 process.once("disconnect", () => process.exit());
 
 function begin({ base_url, live_key, domain, inputs, connections }: Attack): void {
-  setPriority(NICE);
+  standAside();
   agent = new Agent({ keepAlive: true, maxSockets: connections });
   const asked = inputs.map((input) => {
     const { body, type } = bodyOf(input, domain);

@@ -3,7 +3,6 @@
 // of them are answered as fast as if nothing were there. Everything runs in one process, as most installations have it.
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { setPriority } from "node:os";
 import { join } from "node:path";
 import { describeInput, KNOWN } from "../fuzz/cost-inputs.ts";
 import { type Cost, processorOf, searchCosts, setCostStage } from "../fuzz/costs.ts";
@@ -11,6 +10,7 @@ import { drain, judge } from "./drain.ts";
 import { sleep } from "./load.ts";
 import type { Answers, Attack } from "./neighbours-attacker.ts";
 import type { Measured, Turn } from "./neighbours-victim.ts";
+import { standAside } from "./other-machine.ts";
 import type { ScenarioOptions } from "./round.ts";
 import type { Stage } from "./stage.ts";
 
@@ -20,7 +20,6 @@ const WARM_UP = 200;
 const PAUSE_MS = 250;
 const SEARCH_S = 20;
 const CONNECTIONS = 8;
-const OTHER_MACHINES_NICE = 10;
 const P99_MS_MAX = 100;
 /** What the attacker left behind is done by then. */
 const SETTLE_MS = 5_000;
@@ -60,7 +59,7 @@ export async function runNeighbours({ sends = SENDS, seed, say }: ScenarioOption
   const [attacker, ...searchers] = tenants;
   const victim = startVictim(stage);
   // From here on this process is the recipients' mail server, the webhooks' receiver and DNS: other machines, as the attacker is.
-  setPriority(OTHER_MACHINES_NICE);
+  standAside();
   try {
     const { tried, worst } = await searchCosts({ tenants: searchers, pid, seconds: SEARCH_S, seed });
     say?.(`${tried} inputs tried; the dearest: ${worst.map(describeInput).join(", ")}`);

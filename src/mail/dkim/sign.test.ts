@@ -94,6 +94,14 @@ test("the header is folded at 78, has t= and relaxed/relaxed, and no l=", async 
   assert.ok(!/[;\s]l=/.test(header));
 });
 
+test("fields that will stand in front of the message are signed as if they stood there", async () => {
+  const above = Buffer.from("List-Unsubscribe:\r\n <https://mail.example/u/1>\r\nCFBL-Feedback-ID: 1\r\n");
+  const message = Buffer.from(MESSAGE);
+  const apart = await signMessage(message, [rsa], { now_s: NOW_S, above });
+  const whole = await signMessage(Buffer.concat([above, message]), [rsa], { now_s: NOW_S });
+  assert.equal(apart.toString(), whole.toString());
+});
+
 test("every protected field is listed once more than it occurs", async () => {
   const header = (await signMessage(Buffer.from(MESSAGE), [rsa], { now_s: NOW_S })).toString();
   const listed =

@@ -45,16 +45,22 @@ const TAG_VALUE = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 /**
  * Signs the message once for each key and returns the DKIM-Signature fields, CRLF-ended, to be put in front of it. The
  * message has CRLF line ends; it is signed as it leaves, with a last CRLF. The body is hashed once and
- * does not hold up the process, however large. Throws on a key whose domain or selector cannot stand in a header.
+ * does not hold up the process, however large. `above` are fields that will stand in front of the message and are signed
+ * with it. Throws on a key whose domain or selector cannot stand in a header.
  */
-export async function signMessage(bytes: Buffer, keys: SigningKey[], options: { now_s: number }): Promise<Buffer> {
+export async function signMessage(
+  bytes: Buffer,
+  keys: SigningKey[],
+  { now_s, above }: { now_s: number; above?: Buffer },
+): Promise<Buffer> {
   if (keys.length === 0) return Buffer.alloc(0);
-  const { fields, body } = splitFields(bytes);
+  const { fields: given, body } = splitFields(bytes);
+  const fields = above ? [...splitFields(above).fields, ...given] : given;
   const bodyHash = (await hashBody(body, "relaxed", [])).by_length.get(null)!;
   const selected = selectFields(fields);
   const signed = Buffer.concat(selected.map((entry) => entry.bytes));
   const names = selected.map((entry) => entry.name);
-  const tags = { t: Math.floor(options.now_s), bodyHash, names };
+  const tags = { t: Math.floor(now_s), bodyHash, names };
   return Buffer.concat(await Promise.all(keys.map((key) => signWith(key, signed, tags))));
 }
 

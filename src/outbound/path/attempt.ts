@@ -51,7 +51,7 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   if (job.about.require_tls && !link.session.tls) return ended(needsTls(link));
   const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
   const own = ownHead(world, job, mime, token);
-  const signature = await sign(world, parts, job, own.length > 0 ? Buffer.concat([own, mime]) : mime);
+  const signature = await sign(world, parts, job, { own, mime });
   if (!signature) return ended(deferredLocally("no active DKIM key for the sender's domain", "4.7.0", "auth"));
   const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`), own]);
   const size = head.length + mime.length;
@@ -75,11 +75,16 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   return withheld ? { ...result, withheld } : result;
 }
 
-async function sign(world: AttemptWorld, parts: Attempt, job: Job, mime: Buffer): Promise<Buffer | null> {
+async function sign(
+  world: AttemptWorld,
+  parts: Attempt,
+  job: Job,
+  { own, mime }: { own: Buffer; mime: Buffer },
+): Promise<Buffer | null> {
   const keys = await parts.signingKeys(job.org_id, job.about.domain_id);
   // A forward carries its author's signature; a domain that only receives has no key to add one with.
   if (keys.length === 0) return job.about.origin === "forward" ? Buffer.alloc(0) : null;
-  return signMessage(mime, keys, { now_s: Math.floor(world.clock.now() / 1000) });
+  return signMessage(mime, keys, { now_s: Math.floor(world.clock.now() / 1000), above: own });
 }
 
 /** What is different in each recipient's copy, and the same in each attempt: part of the signed bytes. */

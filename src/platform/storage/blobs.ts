@@ -1,7 +1,7 @@
 // Large bodies, addressed by their SHA-256: a folder by default, any S3-compatible store by configuration. What `put`
 // answered is on stable storage. A store in trouble (full, unreachable, forbidden) is BlobsUnavailable: another time it may
 // do what was asked. Not here: what refers to a blob and when it may be deleted (the features' retention).
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, randomBytes, subtle } from "node:crypto";
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -97,6 +97,7 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000;
  * S3: the store has so long for an answer without a body (and for the beginning of one that is passed on), and for a whole
  * request with one, an upload of 50 MB over 10 Mbit/s included. What is passed on takes as long as its reader.
  */
+const LARGE_BYTES = 1 << 20;
 const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
 
 /**
@@ -128,7 +129,7 @@ export function createFolderBlobs(dir: string, endProcess: (failure: FsyncFailur
   });
 
   async function put(bytes: Buffer): Promise<string> {
-    const key = digest(bytes);
+    const key = await digest(bytes);
     const folder = await folders.ready(fanOut(key));
     // An equal file may have been renamed by another process that has not yet synced the folder: sync it either way.
     if ((await sizeOf(pathOf(key))) !== bytes.length) await writeBeside(await folders.temporary(), pathOf(key), bytes);
@@ -264,7 +265,7 @@ export function createS3Blobs(options: S3Options, limits: typeof S3_LIMITS = S3_
     });
   return inTrouble({
     put: async (bytes) => {
-      const key = digest(bytes);
+      const key = await digest(bytes);
       if (!(await exists(key))) await repeated(() => upload(s3, key, bytes));
       return key;
     },
@@ -302,8 +303,10 @@ function toBuffer(bytes: ArrayBuffer | null): Buffer | null {
   return bytes === null ? null : Buffer.from(bytes);
 }
 
-function digest(bytes: Buffer): string {
-  return createHash("sha256").update(bytes).digest("hex");
+/** SHA-256 in hexadecimal digits. Of a large body the thread pool makes it: the thread would be held for a millisecond a MiB. */
+async function digest(bytes: Buffer): Promise<string> {
+  if (bytes.length < LARGE_BYTES) return createHash("sha256").update(bytes).digest("hex");
+  return Buffer.from(await subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>)).toString("hex");
 }
 
 function checked(key: string): string {
@@ -315,7 +318,7 @@ function fanOut(key: string): string[] {
   return [key.slice(0, 2), key.slice(2, 4)];
 }
 
-function verified(key: string, bytes: Buffer | null): Buffer | null {
-  if (bytes !== null && digest(bytes) !== key) throw damaged(key);
+async function verified(key: string, bytes: Buffer | null): Promise<Buffer | null> {
+  if (bytes !== null && (await digest(bytes)) !== key) throw damaged(key);
   return bytes;
 }
