@@ -44,5 +44,6 @@ test("what has not the form of a key names no environment", () => {
 test("a digest tells secrets apart and does not hold them", () => {
   const secret = newSecret(random, "live");
   assert.equal(secretDigest(secret).length, 32);
-  assert.notDeepEqual(secretDigest(secret), secretDigest(`${secret.slice(0, -1)}x`));
+  const other = secret.slice(0, -1) + (secret.endsWith("x") ? "y" : "x");
+  assert.notDeepEqual(secretDigest(secret), secretDigest(other));
 });
