@@ -64,7 +64,7 @@ export async function takeLease(
 ): Promise<boolean> {
   const taken = await db.execute(
     `update acme_certificate set lease_until = statement_timestamp() + make_interval(secs => $3)
-      where directory = $1 and date_trunc('milliseconds', updated_at) = $2
+      where directory = $1 and updated_at >= $2 and updated_at < $2::timestamptz + interval '1 millisecond'
         and (lease_until is null or lease_until < statement_timestamp())`,
     [directory, read, seconds],
   );

@@ -4,10 +4,11 @@ import type { Violation } from "./tidy-rules.ts";
 import type { Source } from "./tidy-source.ts";
 
 const VOLATILE = String.raw`\b(?:clock_timestamp|timeofday|random|gen_random_uuid|nextval)\s*\(`;
-const CHANGES = new RegExp(
-  String.raw`(?:\bupdate\s+\w+\s+(?:as\s+)?(?:\w+\s+)?set\b|\bdelete\s+from\b|\bdo\s+update\b)[^;]*?(${VOLATILE})`,
-  "i",
-);
+/** Their value depends on the session's settings; Citus refuses them where they are of a column. */
+const STABLE = String.raw`\b(?:date_trunc|date_bin|to_char)\s*\('[^']*',\s*[a-z]|[a-z]_(?:at|until)\s*[+-]\s*(?:interval|make_interval)\b`;
+const CHANGE = String.raw`(?:\bupdate\s+\w+\s+(?:as\s+)?(?:\w+\s+)?set\b|\bdelete\s+from\b|\bdo\s+update\b)[^;]*?`;
+const CHANGES = new RegExp(`${CHANGE}(${VOLATILE})`, "i");
+const CHANGES_BY_SETTINGS = new RegExp(`${CHANGE}(${STABLE})`, "i");
 /** The first migration that keeps to it: those before are rewritten when a schema is distributed. */
 const FIRST = 215;
 
@@ -34,7 +35,13 @@ export function checkStatements(source: Source): Violation[] {
     const message = `changes rows with ${found}), which Citus refuses: take statement_timestamp() or a parameter`;
     return [{ rule: "statements", path: source.path, line, message }];
   });
-  return [...copied, ...changed];
+  const bySettings = source.literals.flatMap(({ what, line }) => {
+    const found = CHANGES_BY_SETTINGS.exec(what)?.[1];
+    if (!found) return [];
+    const message = `changes rows with ${found}…, a stable function of a column, which Citus refuses: compute it from a parameter`;
+    return [{ rule: "statements", path: source.path, line, message }];
+  });
+  return [...copied, ...changed, ...bySettings];
 }
 
 /** Migrations make no triggers on tables, and policies by procedures alone, which know the form that is needed. */
