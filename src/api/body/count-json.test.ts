@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import fc from "fast-check";
 import { processorMs } from "../../../test/support/processor-time.ts";
+import { rounds } from "../../../test/support/rounds.ts";
 import { countJson } from "./count-json.ts";
 
 const LIMITS = { depth_max: 4, values_max: 10 };
@@ -9,14 +11,36 @@ function count(json: string, limits = LIMITS) {
   return countJson(Buffer.from(json), limits);
 }
 
+/** The same body, too large for strings to be passed over. */
+function large(json: string): string {
+  return `${json}${" ".repeat(20_000)}`;
+}
+
 test("members and elements of all levels are counted, whatever strings hold", () => {
   assert.deepEqual(count('{"a":1,"b":[1,2,3],"c":{"d":null}}'), { kind: "counted", values: 7, marks: 0 });
-  assert.deepEqual(count('["a,b,{[","\\",[,",1]'), { kind: "counted", values: 3, marks: 2 });
+  assert.deepEqual(count('["a,b,{[","\\",[,",1]'), { kind: "counted", values: 3, marks: 0 });
   assert.deepEqual(count('"only a text"'), { kind: "counted", values: 0, marks: 0 });
 });
 
 test("tags, entities, expressions and escapes within strings are counted as marks", () => {
-  assert.deepEqual(count('{"html_body":"<p>&amp;{{a}}\\n</p>"}'), { kind: "counted", values: 1, marks: 6 });
+  const body = '{"html_body":"<p>&amp;{{a}}\\n</p>"}';
+  assert.deepEqual(count(large(body)), { kind: "counted", values: 1, marks: 6 });
+  assert.deepEqual(
+    count(body),
+    { kind: "counted", values: 1, marks: 0 },
+    "a small body holds no number that costs anything",
+  );
+});
+
+test("a small body is counted as a large one, whatever is in its strings", () => {
+  const piece = fc.constantFrom('"', "\\", '\\"', "{", "[", "}", "]", ",", ":", "a", '"b":', '"c",');
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+      const [small, whole] = [count(pieces.join("")), count(large(pieces.join("")))];
+      assert.deepEqual({ ...small, marks: 0 }, { ...whole, marks: 0 });
+    }),
+    { numRuns: rounds(1_000, 20_000) },
+  );
 });
 
 test("one value more than the limit is too many, and the field that holds it is named", () => {
