@@ -11,7 +11,7 @@ import { postfixVersion } from "../test/support/postfix.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
 import { addVerifiedDomain } from "../test/support/verified-domain.ts";
 import { startWebhookSink } from "../test/support/webhook-sink.ts";
-import { type BenchResult, conditions, costOf, IS_ALONE, ratioTo, round, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, isAlone, ratioTo, round, setStage } from "./support/bench.ts";
 import { benchPostfixInbound, peerMissing } from "./support/postfix-inbound.ts";
 import { deliverMany } from "./support/smtp-load.ts";
 
@@ -58,7 +58,7 @@ export async function benchInbound(): Promise<BenchResult> {
       await waitUntil(() => received.size >= WARM + load.accepted);
       return { load, seconds: (performance.now() - startedAt) / 1000 };
     });
-    const missing = IS_ALONE ? "none is measured" : peerMissing();
+    const missing = isAlone() ? "none is measured" : peerMissing();
     const peer = missing
       ? null
       : await benchPostfixInbound({

@@ -8,7 +8,7 @@ import {
   type BenchResult,
   conditions,
   costOf,
-  IS_ALONE,
+  isAlone,
   ratioTo,
   round,
   routeToSink,
@@ -41,7 +41,7 @@ export async function benchMasked({ rows = COUNT }: { rows?: number } = {}): Pro
     await forward(stage, aliases, { first: 0, count: WARM });
     const [perS, cost] = await costOf(stage, rows, () => forward(stage, aliases, { first: WARM, count: rows }));
     const peers: BenchResult["peers"] = {};
-    for (const signed of IS_ALONE ? [] : [true, false]) {
+    for (const signed of isAlone() ? [] : [true, false]) {
       const counts = { count: Math.min(PEER_COUNT, rows), warm_up: WARM, connections: CONNECTIONS };
       const peer = { sink: stage.sink, ...counts, signed, body_bytes: BYTES, recipient: "alias@mask.example" };
       const figures = await benchPostfix(peer);

@@ -8,7 +8,7 @@ import {
   type BenchResult,
   conditions,
   costOf,
-  IS_ALONE,
+  isAlone,
   ratioTo,
   round,
   routeToSink,
@@ -36,7 +36,7 @@ export async function benchOutbound(): Promise<BenchResult> {
     await run(stage, WARM_UP);
     const [ours, cost] = await costOf(stage, COUNT, () => run(stage, COUNT));
     const { verified, message_bytes } = await verifySamples(stage);
-    const peers = IS_ALONE ? {} : await benchPeers(stage, message_bytes);
+    const peers = isAlone() ? {} : await benchPeers(stage, message_bytes);
     return {
       name: "outbound",
       conditions: conditions(

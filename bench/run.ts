@@ -1,5 +1,7 @@
 // npm run bench -- <name>|all [--json] [--rows N] [--resume] [--against COMMIT [--turns N]]: N rows or events for the benches of a deep database (10,000,000), of an
 // import and of a queue of scheduled mail (1,000,000).
+import { chmodSync, mkdirSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { benchAccept } from "./accept.ts";
 import { benchAgainst } from "./against.ts";
@@ -18,7 +20,8 @@ import { benchPooler } from "./pooler.ts";
 import { benchRest } from "./rest.ts";
 import { benchSchedule } from "./schedule.ts";
 import { benchStats } from "./stats.ts";
-import { type BenchResult, report } from "./support/bench.ts";
+import { type BenchResult, profileInto, report } from "./support/bench.ts";
+import { linesOf, sharesOf } from "./support/profile.ts";
 import { benchSuppressions } from "./suppressions.ts";
 import { benchWal } from "./wal.ts";
 import { benchWebhooks } from "./webhooks.ts";
@@ -33,6 +36,7 @@ const { values, positionals } = parseArgs({
     turns: { type: "string", default: "2" },
     keep: { type: "string" },
     only: { type: "string" },
+    profile: { type: "string" },
   },
 });
 
@@ -67,7 +71,7 @@ const BENCHES = new Map<string, Bench>([
 ]);
 
 function refuse(sentence: string): never {
-  console.error(`${sentence}\nnpm run bench -- <name> [--json] [--rows N]`);
+  console.error(`${sentence}\nnpm run bench -- <name> [--json] [--rows N] [--profile DIR]`);
   console.error(
     `npm run bench -- all [--json] [--resume]\nnpm run bench -- <name>|all --against <commit> [--turns N] [--json]; there are ${[...BENCHES.keys()].join(", ")}`,
   );
@@ -101,6 +105,14 @@ if (!bench) {
   const { json, resume } = values;
   process.exit((await benchAll({ names: [...BENCHES.keys()], json, resume })) ? 0 : 1);
 }
+const profiles = values.profile === undefined ? null : resolve(values.profile);
+if (profiles !== null) {
+  mkdirSync(profiles, { recursive: true });
+  chmodSync(profiles, 0o777); // started by root, Postern may go on as a user of its own
+  profileInto(profiles);
+}
 console.log(`bench ${name}: a minute or more`);
-report(await bench.run(rows), values.json);
+const result = await bench.run(rows);
+if (profiles !== null) console.log(`${linesOf(sharesOf(profiles)).join("\n")}\nflame graphs: ${profiles}`);
+report(result, values.json);
 process.exit(0);

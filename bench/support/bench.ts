@@ -21,8 +21,18 @@ import { type BenchSink, startBenchSink } from "./sink.ts";
 
 /** The tree of Postern that is measured: another version with `--against`, else this one. */
 const PROGRAM = process.env.POSTERN_BENCH_PROGRAM;
-/** Beside another version no peer is measured. */
-export const IS_ALONE = process.env.POSTERN_BENCH_ALONE === "1";
+const IS_ALONE = process.env.POSTERN_BENCH_ALONE === "1";
+let profile: string | null = null;
+
+/** Lets all processes of this bench write into this folder what V8 samples in them. Such a run is slower, and no measure. */
+export function profileInto(dir: string): void {
+  profile = dir;
+}
+
+/** Beside another version, and in a profiled run, no peer is measured. */
+export function isAlone(): boolean {
+  return IS_ALONE || profile !== null;
+}
 
 export const FILLING_MS = 3_600_000;
 
@@ -74,6 +84,7 @@ export async function setStage(
   const settings = await posternSettings(dir, {
     POSTERN_DNS: dns.address,
     POSTERN_TESTING_OUTBOUND_PORT: String(sink.port),
+    ...(profile === null ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-interval=500 --cpu-prof-dir=${profile}` }),
     ...env,
   });
   const processes: PosternProcess[] = [];
@@ -229,9 +240,10 @@ const HISTORY = join(import.meta.dirname, "../history.csv");
 /** Lines of before 20 November 2026, 17:00, end after the value. `rows`: how many, where the bench says. */
 const COLUMNS = "at,name,figure,value,commit,rows,load1\n";
 
-/** Prints the result for people and, as the last line with --json, as one JSON object; appends it to history.csv. */
+/** Prints the result for people and, as the last line with --json, as one JSON object; appends what is a measure to history.csv. */
 export function report(result: BenchResult, json: boolean): void {
-  if (!existsSync(HISTORY)) writeFileSync(HISTORY, COLUMNS);
+  const isKept = profile === null;
+  if (isKept && !existsSync(HISTORY)) writeFileSync(HISTORY, COLUMNS);
   const { commit, load1, rows = "" } = result.conditions;
   const at = new Date().toISOString();
   const figures = [
@@ -243,7 +255,7 @@ export function report(result: BenchResult, json: boolean): void {
   ];
   for (const [name, value] of figures) {
     console.log(`  ${name.padEnd(36)} ${value}`);
-    appendFileSync(HISTORY, `${at},${result.name},${name},${value},${commit},${rows},${load1}\n`);
+    if (isKept) appendFileSync(HISTORY, `${at},${result.name},${name},${value},${commit},${rows},${load1}\n`);
   }
   if (json) console.log(JSON.stringify(result));
 }
