@@ -1,20 +1,24 @@
 // Signed messages with their keys in a resolver, for tests.
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { signMessage } from "../dkim/sign.ts";
 import { type Authentication, authenticate } from "./authenticate.ts";
+import { largeKey } from "./large-key.fixture.ts";
 import { asAnswers, fixedResolver, type NodeResolver } from "./look-ups.fixture.ts";
 import type { Verdicts } from "./verdicts.ts";
 
 export type TestKey = { key: KeyObject; record: string };
 
+/** What `largeKey` has. */
+const LARGE = 4_608;
 const bits = new Map<number, TestKey>();
 
 /** An RSA key pair of a size, made once for each size, with its DNS record. */
 export function rsaKey(size = 2_048): TestKey {
   const known = bits.get(size);
   if (known) return known;
-  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: size });
-  const record = `v=DKIM1; k=rsa; p=${publicKey.export({ type: "spki", format: "der" }).toString("base64")}`;
+  const privateKey = size === LARGE ? largeKey : generateKeyPairSync("rsa", { modulusLength: size }).privateKey;
+  const der = createPublicKey(privateKey).export({ type: "spki", format: "der" });
+  const record = `v=DKIM1; k=rsa; p=${der.toString("base64")}`;
   bits.set(size, { key: privateKey, record });
   return { key: privateKey, record };
 }

@@ -1,0 +1,43 @@
+// An RSA key of 4,608 bits (PKCS #8, base64): to make one takes seconds of a processor.
+import { createPrivateKey } from "node:crypto";
+
+const DER = [
+  "MIIKYwIBADANBgkqhkiG9w0BAQEFAASCCk0wggpJAgEAAoICQQCwTQlZer37Y6OyJMdHzeuLNWiIWyybTQpcnxSHZVJzQJz8Scjj",
+  "gu+Hm6oNMTdgimY1cCiLdsDVRakgGyE5cGs80BT2V7fZCmYf4sWJK2Wb/cIAZ4gbqDLU4cvJ9KkYjcDhK8ScQQDMxh2+Xoi3WLjg",
+  "wUty7eF2ZUAwKEhz9Z7w4tnHZ4MIShq8nOFHyzJwzx6w8lUk7hvy2NCYlSsZwZe611LgIFZbJMuOTty2HGX8mNqToADDAXDM8ZOa",
+  "tz25rMaQROTSnHYLl7x893V9rO8VHw4vcVj+RIOxfKShQ5eHLzxW3+paBynJ4G8Wzi4y3Jto8SxI2RYXjnhZcmQXlOD6LiMX4N7x",
+  "LUjCoPYB06laZ22nEuB3xEsDBqHsOkxreyFiS70xEO5ZUaGO7E7ukHrbUoz+5FYbW7wuN2LqCKliJjqxrigGCr33QtDn57mzA+ZW",
+  "ymn2vFFrfVDPMXuDS492hWFRYqdLpE7W7eV+bPKBsIz3IfK0Ds3Si+hwHlV7eVIEhNOz08bL1RwmylrkniVK80ZQHXq6W3jVj8Ci",
+  "voMfHJflgBBWIBUja9PxRUNubM0wexUpv3cnZ6X6O4tKXb58dXwc5HUnE1dJJKexzSmOSR57f8HSsnOkv9LavBjMirO+RQ0vtIFh",
+  "uPf5yqEipE4FL35SqfDAJFHqAqpw0Sb2Z59BwmofBWO6xVxW0lc2yg47lsKVpxKCuFIKmWmXMZnNF7+OYtxjKqROG9BIaRMIVLvG",
+  "DwGy/p2P/OuHBggkzvMCAwEAAQKCAkADgbaKyKTjMPe6y9MllLRM6P8LutZO95jhKk405QImYn6gburVyeDwCD9Hb3Oeh4XB0JKh",
+  "b/dBf54addM9k3ZrCXa9uIcp2ZDhHtEo0N1+wNB/C1dAY8z37FzxxvjtLW9MtfDSwe9ZsZVWwrDUlMXcLwpMQgjPzSvEyXMAXwVx",
+  "3SaYq+JpjnblPDC2DU7aNAR0QzokjQRZTDsruHL1PfiI3KQDla9MtT/8l8JOxeR/pbqvtek/vtVeNxjI83ly1OZHE+Xz79DD8Hy0",
+  "L6DEakkOPLdz9a6KlYa8nQdnfcEh1B5AdsgpNO3vagYSwSnJMTPreuQht7M+kgoAHXbPUUSNpyVHGvpid+nlsZl6Lu+ZooQigNRI",
+  "1K5AZER+BfAqv5JsL9cKMlp6/9KfTd2wVZT3ojQXXyvCvy3F23uFUsGHQirbqhPA2hQBv7XPRhyUD4hPGIgD7SKOkOMkDFAVdXxC",
+  "LUoBsQV4Q8sNhPgiTfa1O9g18dR3PBlcykRuostShI1aBq13zij/xRVItNuP3VS4xcfo7mquLC6nOfv8aj2iValJyvpxpXJ1aVrq",
+  "nxdeGNZjFELKfQTlakieIVN4Q9DGt5JxlMwUZBJnumlVfJGZvRUhzeUo7jktyAkW3iUzmdLro3n0gOsudnAdcecvileo0TdmXgyA",
+  "FNQdG3exegMSuHljRLU11JwBzoFRgE5M7GaZfNponLw/UiIkcz2qSqm6u/dGs/nZssupM3vKX27TckG6ec4ilrMDUETWEsh6N2EC",
+  "ggEhANrHooBIVMttgFjiS3M1Iqra58Qh/5bFS6U4ZfvruOgJq0TPnap3l+2dUfOZuYJximxLvRAAiejhWhX1thqhORx0jXULA80Y",
+  "wwVXag3oZR/EcmTOVu7vfsqVwkDk+FOrgnjWmHLKi9vSbf6mfBLCPsEhexRDTQJKD7YUbV/C+fjGzjELZIN6PEGbJcy2h92Wbx80",
+  "vgzBFXMNyYRGBrq0+zAL4qi0/yz9IpfYq1APSOvLJXtcVXDo8UHmKcWsKe7Vb7ZuhrhzFxxz5NaOgpJbnVMg8tjPSI6yitoeRQc2",
+  "uRYSsTCRS2+toBVbP65rJE6u7OJ3ALW1iQHUA0PP8ua/cdKaaHdeng0DuZZ579KKXbPIz83Gb4gCVHSEOK7CaLr7hwKCASEAzktZ",
+  "C/twnWlajXzbbGZvhFWSao9yrsdj8AE/oWGB1+mx+oUaUpL63eLa40zOzCzG2EMmDAoFRxq2TMLb13fQALvHOvkaCI2DWzpsZRuz",
+  "mGi4uboKlZ3tAzvSkJve3JdI4shtpvfKUCLa7jNERmFqRWwQF0KlF92qFxCPA/aukXtkvSG0xw+Gn8ddJiu2cc/QP+MrR/laVMNV",
+  "9tfKEyjzgTzFIWp8o49UJ1EwVcJrvx4YpBJYRpa7pIKZf983OsSn8aJHc6LiZ91mg/vuGaDqYTxTWQNg5rs7NEizhQYz3TDyvmKw",
+  "jzbvKYDj1ehULolJkE6PqUxRG5zij/aycFDlt+i9TCTdpc0vaM8+XHLaeI5lldU85xcdroJbid8u4mQ1AoIBIFrCvxNg7myGPNyi",
+  "5JIi1QL0VXn0cMfniX49a3GbVNZOTJL7Xnk9q/WTclAQ0fjfiYFr2j8tOgk2k9zQVn+tqre3Uoffze/j+ePZY9HpOyp2oM5ZG498",
+  "I6l/f1rUooBzgmkG/a+Bf4vuPFuMTaSqmMYeUaUSVnxApUvwJX+4r2MZdqi6BTTWHPFKn9/RSYQPyIG1q7I21+MnMRaCxn/mXN6N",
+  "z7YVgFb1nMhJxqgr7yCC4kXPBFMXEB86kNHEnpDKUtHoAFO8yzWujpzD+j8lapr17EktlPg98YSTUiev+BDEKGXxoM3vxZ2WgVCm",
+  "eiV6RCOfItg/O1tazQ/w0OARQ/MOw4/h3MehZ/iZFXjOlhjjkfHYBKTz8n1z7N/zHueTOQKCASEAgXrNYzXoEwTDLzcEyd7pc5f6",
+  "FCQBCS5gzY0bEQGQa6JkcScFxHo4NvhiBnR4/7HDBI3w3XGUqnJbpYZQUccDqNIzVBJxgpi/r4zV6AghCzH/b6MTbaD32CW+HcGX",
+  "ecECoETIfhncw7t8yjEnUz1lZDlVSCQuVvJsBZoBCa3VF77pFcSIIMDf8H1DO+gH1RtoTBEbY0tgpP8Nf6clUC1N2Pn5iOW7YTVe",
+  "zmao/crPsd8D/Eb/XR7Sm4jVK2tA0QQJnSIL0sqTbDmMVJ7VbQSQ14LzlVUHhwpROJnBA2dHOje0xEZRJzKFnfkmB2aRH7xPjeGh",
+  "TdN2vOwVT+K5UMGVzX6pAZfJ/nzwmsopDAGSmkRWAlsapLjfil6LcdfBJ5tZAoIBIQCRIkxDeGgFON3VfuZnsLz9WmR1Sdk8KzK3",
+  "4dgN88F6tlKcncmpVFd/PeRi/Y731+HAyMi0OIwDq3alH67wGldSqw3czFRC1faRTVDh/n1k+0A1p81A+/sskyvNVLFIuEpMXXC6",
+  "v/j82lWaXva/9mQh7XXGRh289RjXTx9KJlzk9xZEqY5rsMzd95UjTA59RQe2yHY12X3ukopqwxVok2hRZccYSaxErpprbyER9VMM",
+  "EQPFlOmHxtiwe49GoDzohNnXh7yWPVQNfik0bbedx7zxIP1awneUct1JZ5psEi7dZLNVHFUK5AY4acdLf9OhUt+2GTszOXz/RTWA",
+  "B+oEqx8gnG/MB0ZeLmgM/S1SGtgmAYC0114XHjmmWZHaDLoI3Fk=",
+].join("");
+
+export const largeKey = createPrivateKey({ key: Buffer.from(DER, "base64"), format: "der", type: "pkcs8" });
