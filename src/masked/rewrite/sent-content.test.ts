@@ -17,8 +17,10 @@ const COUNT = Number(process.env.POSTERN_ORACLE_PAIRS ?? rounds(30, 150));
 test("a list of guesses comes back the same, with the mailbox on it and without", (context) => {
   const found: string[] = [];
   const kinds = { built: 0, held: 0, refused: 0 };
-  // The last ones: a program that makes text of HTML glued letters to words for the mailbox, and to a link with it.
-  for (const seed of [...Array.from({ length: COUNT }, (_, at) => at + 1), 1_148_003_970, 302_003_325]) {
+  // The last ones: a program that makes text of HTML glued letters to words for the mailbox, and to a link with it; the marks
+  // of a quote closed what a lone `<` had opened.
+  const seen = [1_148_003_970, 302_003_325, 1_675_003_785];
+  for (const seed of [...Array.from({ length: COUNT }, (_, at) => at + 1), ...seen]) {
     const [owner, other] = PAIRS[seed % PAIRS.length] as readonly [string, string];
     const redact = (["all", "all", "quoted", "off"] as const)[seed % 4];
     const kind = KINDS[Math.floor(seed / 4) % KINDS.length];
@@ -193,6 +195,21 @@ test("the blanks and marks within a guess come back alike, whether it was the ma
     const want = back("quokkb", width);
     assert.doesNotMatch(want, /\n/);
     assert.equal(back("quokka", width), want, String(width));
+  }
+});
+
+test("a lone `<` before a guess hides it neither on the way in nor in the quote", () => {
+  const none = createReplacer([]);
+  for (const broken of ["lena.quokka<!-- > -->@privat.example", 'lena.quokka<i t=">">@privat.example']) {
+    for (const before of ["a <b c\n", "a <b c ", "a </b <b\n"]) {
+      const hider = createHider([TOKEN], KEY);
+      const forwarded = hider.text(`${before}${broken}; d`).text;
+      assert.ok(!forwarded.includes("quokka"), forwarded);
+      const sent = { key: KEY, digests: [...hider.digests], tokens: [TOKEN] };
+      const keeping = keepingSent(none, { sent, restored: [], seed: "abc", taken: false, others: none });
+      const quoted = `> ${forwarded.replaceAll("\n", "\n> ")}`;
+      assert.equal(keeping.text(quoted).text, `> ${before.replaceAll("\n", "\n> ")}${broken}; d`);
+    }
   }
 });
 

@@ -14,6 +14,27 @@ export function markupIn(html: string): Span[] {
   return spans;
 }
 
+/**
+ * Every tag, comment and declaration that ends before the next one begins: in a text a lone `<` opens nothing that goes on over
+ * what follows, and the marks of a quote close none.
+ */
+export function closedMarkupIn(text: string): Span[] {
+  const spans: Span[] = [];
+  let doCommentsEnd = true;
+  for (let at = text.indexOf("<"); at !== -1; ) {
+    const next = text.indexOf("<", at + 1);
+    const isComment = doCommentsEnd && text.startsWith("<!--", at);
+    const closed = isComment ? text : text.slice(at, next === -1 ? text.length : next);
+    const start = isComment ? at : 0;
+    const end = endOfMarkup(closed, start);
+    const isClosed = end > start && closed[end - 1] === ">";
+    if (isClosed) spans.push({ start: at, end: at + end - start });
+    if (isComment && !isClosed) doCommentsEnd = false;
+    at = isClosed ? text.indexOf("<", at + end - start) : next;
+  }
+  return spans;
+}
+
 /** Behind the markup that begins here; the same place when it is a mere character. */
 function endOfMarkup(html: string, at: number): number {
   if (html.startsWith("<!--", at)) return endOfComment(html, at + 4);

@@ -3,7 +3,7 @@
 // blanks or `[at]` for the `@`, or as return paths hold them (`anna=home.example`, VERP). The text is read through a view in which the disguises are undone and every character knows where it came from. What only
 // ends or begins like the address is somebody else's. The leak gate must not use this: it is what it checks.
 import { isLonger } from "./address-edges.ts";
-import { markupIn } from "./html-markup.ts";
+import { closedMarkupIn, markupIn, type Span } from "./html-markup.ts";
 import {
   decodedView,
   decodeText,
@@ -107,7 +107,7 @@ const QUOTED: Reading = {
 };
 /** As browsers read tags, and as simpler readers do. */
 const WITHOUT_MARKUP: Reading = {
-  glance: (source) => foldText(decodeText(withoutMarkup(source))),
+  glance: (source) => foldText(decodeText(without(source, markupIn(source)))),
   view: (source) => decodedView(source, markupIn(source)),
   tags: (piece) => markupIn(piece).map(({ start, end }) => piece.slice(start, end)),
 };
@@ -118,6 +118,13 @@ const WITHOUT_TAGS: Reading = {
 };
 const TEXT_WITHOUT_MARKUP: Reading = { ...WITHOUT_MARKUP, isWhole: true };
 const TEXT_WITHOUT_TAGS: Reading = { ...WITHOUT_TAGS, isWhole: true };
+/** Whatever opened before it: the marks of a quote would close that, and the answer be read in another way than the mail. */
+const TEXT_WITHOUT_CLOSED: Reading = {
+  glance: (source) => foldText(decodeText(without(source, closedMarkupIn(source)))),
+  view: (source) => decodedView(source, closedMarkupIn(source)),
+  tags: (piece) => closedMarkupIn(piece).map(({ start, end }) => piece.slice(start, end)),
+  isWhole: true,
+};
 const JOINED: Reading = {
   glance: (source) => foldText(decodeText(source.replace(BREAKS, ""))),
   view: (source) => decodedView(source, spansOf(source, BREAKS)),
@@ -191,7 +198,7 @@ function replacerOf(rules: () => readonly Rule[]): Replacer {
     ...(source.includes("\\") ? [UNESCAPED] : []),
     ...(QUOTED_SIGN.test(source) ? [QUOTED] : []),
     ...(/[\n\t]/.test(source) ? [JOINED] : []),
-    ...(source.includes("<") ? [TEXT_WITHOUT_MARKUP, TEXT_WITHOUT_TAGS] : []),
+    ...(source.includes("<") ? [TEXT_WITHOUT_MARKUP, TEXT_WITHOUT_TAGS, TEXT_WITHOUT_CLOSED] : []),
   ];
   const inHtml = (source: string) => [
     ...[AS_IT_STANDS, DECODED],
@@ -206,10 +213,10 @@ function replacerOf(rules: () => readonly Rule[]): Replacer {
   };
 }
 
-function withoutMarkup(source: string): string {
+function without(source: string, spans: readonly Span[]): string {
   let out = "";
   let from = 0;
-  for (const { start, end } of markupIn(source)) {
+  for (const { start, end } of spans) {
     out += source.slice(from, start);
     from = end;
   }
