@@ -94,6 +94,9 @@ const [name = ""] = positionals;
 const bench = BENCHES.get(name);
 if (!bench && name !== "all") refuse(`there is no bench of the name ${name}`);
 const rows = readRows(name);
+if (values.profile !== undefined && (!bench || values.against !== undefined)) {
+  refuse("--profile takes one bench of this version: neither all nor --against");
+}
 if (values.against !== undefined) {
   const turns = Number(values.turns);
   if (!Number.isInteger(turns) || turns < 1) refuse(`--turns ${values.turns} is not a whole number above 0`);

@@ -1,9 +1,9 @@
-// Where the processor time of a bench went: what V8 sampled in Postern's processes (`--profile`), summed up by part of the program
+// Where the time of a bench went: what V8 sampled in Postern's processes (`--profile`), summed up by part of the program
 // and by function. The files themselves are flame graphs for Chromium's developer tools and other viewers of `.cpuprofile`.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-type Frame = { functionName: string; url: string; lineNumber: number };
+type Frame = { functionName: string; url: string };
 type Profile = {
   nodes: { id: number; callFrame: Frame; children?: number[] }[];
   samples: number[];
@@ -12,7 +12,7 @@ type Profile = {
 
 export type Share = { name: string; percent: number };
 
-/** In percent of all time in which a thread did something. */
+/** In percent of all time in which a thread was not idle. V8 samples by the clock, and no thread pool. */
 export type Shares = { busy_s: number; parts: Share[]; functions: Share[] };
 
 const IDLE = new Set(["(idle)", "(program)", "(root)"]);

@@ -97,8 +97,9 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000;
  * S3: the store has so long for an answer without a body (and for the beginning of one that is passed on), and for a whole
  * request with one, an upload of 50 MB over 10 Mbit/s included. What is passed on takes as long as its reader.
  */
-const LARGE_BYTES = 1 << 20;
 const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
+/** From here on the thread pool makes the digest. */
+const LARGE_BYTES = 1 << 20;
 
 /**
  * Blobs as files `<dir>/ab/cd/<key>`, written aside, fsynced, renamed, and the folders fsynced. The folder may be shared by

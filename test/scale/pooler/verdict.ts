@@ -6,7 +6,7 @@ type Run = { nodes: number; connections: number; seconds: number; held_s: number
 
 /** Without these a node is not one: it is declared dead, or holds no slots. */
 const ALWAYS: Kind[] = ["heartbeat", "leases"];
-/** It is asked for when mail is due, and a few nodes may be quick enough to take all of it; but whoever asks has its answer. */
+/** It is asked for when mail is due, and a few nodes may be quick enough to take all of it; but a node that asks has its answer. */
 const WHEN_DUE: Kind = "claim";
 /** A node whose last sign of life is older begins no message. */
 const SILENT_MAX_MS = 22_000;
