@@ -18,6 +18,7 @@ import { type OtherSource, rememberRefused } from "./path/other-source.ts";
 import { createPath, isSuspended } from "./path/path.ts";
 import type { Path, PathParts } from "./path/path-types.ts";
 import { createRecheck, type Leaving } from "./path/recheck.ts";
+import { createSevenBitWriter, type SevenBitWriter } from "./path/seven-bit.ts";
 import { createShares } from "./path/shares.ts";
 import { add, closePath, drive, type PathContext } from "./path/worker.ts";
 import { createSources, type KnownSource, type Sources } from "./pools/sources.ts";
@@ -113,6 +114,7 @@ type Engine = AtHand & {
   parking: Parking;
   suspended: Suspended;
   held: Held;
+  sevenBit: SevenBitWriter;
   /** Reservations whose accepting statement is under way. */
   reserved: number;
   stopping: boolean;
@@ -171,8 +173,10 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     knows: (key) => memory.holds(key) || finisher.holds(key),
     returned: claimer.wake,
   });
+  const sevenBit = createSevenBitWriter();
   const parts: PathParts = {
     ...{ open, loadBody: bodyLoader(world), signingKeys: deps.signingKeys, results, recheck },
+    toSevenBit: sevenBit.write,
     mayStart: leases.mayStart,
     mayEnd: (job) => mayEnd({ leases, journal, mark }, job),
     shares: createShares((path) => drive(contextOf(engine, path))),
@@ -184,7 +188,7 @@ export async function startOutbound(world: World, deps: OutboundDeps): Promise<O
     },
     carryOut: (path, effect) => carryOut(world, engine, path, effect),
   };
-  const working = { sources, finisher, journal, leases, rehomer, intake, claimer, forgotten, parts, parking };
+  const working = { sources, finisher, journal, leases, rehomer, intake, claimer, forgotten, parts, parking, sevenBit };
   const gathered = { usage, results, otherSource, reach, suspended, held };
   const engine: Engine = { world, ...atHand, ...working, ...gathered, reserved: 0, stopping: false };
   gauges(engine);
@@ -381,7 +385,7 @@ async function stop(engine: Engine): Promise<void> {
   await engine.finisher.drain();
   await engine.rehomer.drain();
   await engine.parking.drain();
-  await Promise.all([engine.results.stop(), engine.usage.stop()]);
+  await Promise.all([engine.results.stop(), engine.usage.stop(), engine.sevenBit.stop()]);
   if (held.length > 0) await queries.returnDeliveries(world.db, held, new Date(0));
   await giveBackAttempts(engine.sources, held);
   await leases.stop();

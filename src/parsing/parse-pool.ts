@@ -1,7 +1,7 @@
 // Parses received messages in worker threads with a limit on time and memory: whatever a message does to the parser, it
 // does it to a thread that can be ended, and the next message gets another (reliability rule 8). A failure is a value.
 // Why no library: docs/decisions/0041-own-parts.md.
-// Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts, masked/rewrite/reply.ts), and what is done with a message that cannot be
+// Not here: parsing (mail/mime/parse-message.ts, mail/returned-mail.ts, masked/rewrite/reply.ts), writing (mail/mime/write/to-seven-bit.ts), and what is done with a message that cannot be
 // parsed.
 import { Worker } from "node:worker_threads";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
@@ -16,6 +16,7 @@ export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | Failed;
 export type ReturnedOutcome = { kind: "parsed"; returned: ReturnedMail } | Failed;
 export type ReplyOutcome = BuiltReply | Failed;
 export type ForwardsOutcome = BuiltForwards | Failed;
+export type SevenBitOutcome = { kind: "written"; bytes: Buffer } | Failed;
 
 export type ParsePool = {
   /** Never throws. The bytes are copied, so they may be used or changed afterwards. */
@@ -28,6 +29,8 @@ export type ParsePool = {
   writeForwards(bytes: Buffer, order: ForwardsOrder): Promise<ForwardsOutcome>;
   /** A finished message encrypted for a key, as encryptMail does it; null where it cannot be. */
   encrypt(bytes: Buffer, pgp: Encrypting): Promise<Buffer | null>;
+  /** The same message in 7 bits, as toSevenBit writes it. */
+  toSevenBit(bytes: Buffer): Promise<SevenBitOutcome>;
   /** What is under way or waits has failed, and its workers end; idle ones stay for the other pools of the process. */
   stop(): Promise<void>;
 };
@@ -84,6 +87,10 @@ export function createParsePool(options: ParsePoolOptions): ParsePool {
     async encrypt(bytes, pgp) {
       const answer = await enqueue(state, { as: "encrypted", pgp }, bytes);
       return "encrypted" in answer && answer.encrypted !== null ? asBuffer(answer.encrypted) : null;
+    },
+    async toSevenBit(bytes) {
+      const answer = await enqueue(state, { as: "seven_bit" }, bytes);
+      return "seven_bit" in answer ? { kind: "written", bytes: asBuffer(answer.seven_bit) } : unexpected(answer);
     },
     stop: () => stop(state),
   };

@@ -3,6 +3,7 @@
 import { parentPort } from "node:worker_threads";
 import { parseMessage } from "../mail/mime/parse-message.ts";
 import type { ParsedMail } from "../mail/mime/parsed-mail.ts";
+import { toSevenBit } from "../mail/mime/write/to-seven-bit.ts";
 import { type Encrypting, encryptMail } from "../mail/pgp/encrypt-mail.ts";
 import { type ReturnedMail, readReturnedMail } from "../mail/returned-mail.ts";
 import { buildOpenedReply } from "../masked/rewrite/opened-reply.ts";
@@ -14,7 +15,8 @@ export type ParseTask =
   | { as: "returned" }
   | { as: "reply"; order: ReplyOrder }
   | { as: "forwards"; order: ForwardsOrder }
-  | { as: "encrypted"; pgp: Encrypting };
+  | { as: "encrypted"; pgp: Encrypting }
+  | { as: "seven_bit" };
 /** `bytes` must have memory of its own. */
 export type ParseJob = { task: ParseTask; bytes: Uint8Array<ArrayBuffer> };
 export type ParseAnswer =
@@ -22,7 +24,8 @@ export type ParseAnswer =
   | { returned: ReturnedMail }
   | { reply: BuiltReply }
   | { forwards: BuiltForwards }
-  | { encrypted: Uint8Array | null };
+  | { encrypted: Uint8Array | null }
+  | { seven_bit: Uint8Array };
 
 parentPort!.on("message", async (jobs: ParseJob[]) => {
   const handed = new Set<ArrayBuffer>();
@@ -43,6 +46,8 @@ async function answer(task: ParseTask, given: Buffer, handed: Set<ArrayBuffer>):
       return { forwards: await writeSealedForwards(given, task.order) };
     case "encrypted":
       return { encrypted: await encryptMail(given, task.pgp) };
+    case "seven_bit":
+      return { seven_bit: toSevenBit(given) };
   }
 }
 

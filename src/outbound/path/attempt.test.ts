@@ -1,12 +1,13 @@
 // What an attempt asks of a session.
 import assert from "node:assert/strict";
 import { generateKeyPairSync } from "node:crypto";
-import { describe, it } from "node:test";
+import { after, describe, it } from "node:test";
 import type { SigningKey } from "../../mail/dkim/sign.ts";
 import type { Envelope, SendOutcome } from "../../mail/smtp/transaction.ts";
 import type { Job } from "../types.ts";
 import { type Attempt, type AttemptWorld, attempt } from "./attempt.ts";
 import type { Link } from "./link.ts";
+import { createSevenBitWriter } from "./seven-bit.ts";
 
 const KEY: SigningKey = {
   domain: "sender.example",
@@ -19,8 +20,10 @@ const world = {
   seal: { hash: () => Buffer.alloc(32) },
   config: { base_url: "https://postern.example" },
 } as unknown as AttemptWorld;
+const sevenBit = createSevenBitWriter();
 const parts: Attempt = {
   loadBody: async () => null,
+  toSevenBit: sevenBit.write,
   signingKeys: async () => [KEY],
   mayStart: () => true,
   mayEnd: () => true,
@@ -35,6 +38,12 @@ const USUAL = { origin: "forward", email: "anna@recipient.example", eightbitmime
 
 /** The envelope and the message. */
 async function sent(mime: Buffer, given: Partial<typeof USUAL> = {}) {
+  const { asked } = await tried(mime, given);
+  return asked[0] as (typeof asked)[number];
+}
+
+/** The same, with what came of it. */
+async function tried(mime: Buffer, given: Partial<typeof USUAL> = {}, lent: Partial<Attempt> = {}) {
   const { origin, email, eightbitmime } = { ...USUAL, ...given };
   const asked: { envelope: Envelope; message: string }[] = [];
   const session = {
@@ -48,8 +57,7 @@ async function sent(mime: Buffer, given: Partial<typeof USUAL> = {}) {
   const link = { hop: { host: "mx.example", address: "192.0.9.1" }, session, isp: "other" } as unknown as Link;
   const about = { origin, require_tls: false, domain_id: "d", envelope_from: "b@sender.example" };
   const job = { message_id: "m", position: 0, email, mime, about, return_path_host: "b.example" } as unknown as Job;
-  await attempt(world, parts, link, job);
-  return asked[0] as (typeof asked)[number];
+  return { asked, ...(await attempt(world, { ...parts, ...lent }, link, job)) };
 }
 
 const mail = (head: string, encoding: BufferEncoding = "utf8") =>
@@ -81,6 +89,8 @@ describe("SMTPUTF8", () => {
 });
 
 describe("8-bit mail", () => {
+  after(() => sevenBit.stop());
+
   it("goes as it is where the server takes it, and in 7 bits where it does not (RFC 6152 \u00a73)", async () => {
     const text = mail("hello").toString();
     const as_it_is = await sent(mail("hello"));
@@ -91,6 +101,17 @@ describe("8-bit mail", () => {
       assert.deepEqual([envelope.require8bit, envelope.size], [false, message.length], origin);
       assert.match(message, /^Content-Transfer-Encoding: quoted-printable\r\n\r\nGr=C3=BC=C3=9Fe\r\n$/m);
     }
+  });
+
+  it("waits where it cannot be written in 7 bits now, and says why", async () => {
+    const { asked, outcome } = await tried(
+      mail("hello"),
+      { eightbitmime: false },
+      { toSevenBit: async () => ({ kind: "failed", reason: "too many messages wait for the parser" }) },
+    );
+    assert.deepEqual(asked, []);
+    assert.deepEqual([outcome?.kind, outcome?.enhanced_code], ["deferred", "4.6.5"]);
+    assert.match(outcome?.message ?? "", /no 8-bit mail.*: too many messages wait for the parser$/);
   });
 });
 

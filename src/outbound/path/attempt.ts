@@ -3,22 +3,24 @@ import { isAscii, isUtf8 } from "node:buffer";
 import { isSentByCustomer } from "../../events/events.ts";
 import { makeToken } from "../../mail/bounce-token.ts";
 import { type SigningKey, signMessage } from "../../mail/dkim/sign.ts";
-import { toSevenBit } from "../../mail/mime/write/to-seven-bit.ts";
 import { type Classification, classifyReply } from "../../mail/smtp/classify.ts";
 import type { Reply } from "../../mail/smtp/reply.ts";
 import type { ConnectFailure } from "../../mail/smtp/session.ts";
 import type { SendOutcome, Smtputf8 } from "../../mail/smtp/transaction.ts";
 import { makeUnsubscribeToken, UNSUBSCRIBE_CONTEXT, UNSUBSCRIBE_PATH } from "../../mail/unsubscribe-token.ts";
+import type { SevenBitOutcome } from "../../parsing/parse-pool.ts";
 import type { World } from "../../platform/world.ts";
 import type { Hop } from "../route/route.ts";
 import type { Job, Outcome } from "../types.ts";
 import type { Link } from "./link.ts";
+import type { SevenBitWriter } from "./seven-bit.ts";
 
 export type AttemptWorld = Pick<World, "clock" | "seal" | "config">;
 
 export type Attempt = {
   loadBody(job: Job): Promise<Buffer | null>;
   signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
+  toSevenBit: SevenBitWriter["write"];
   /** May the message be sent now (lease still safe)? */
   mayStart(): boolean;
   /** The same right before the final dot, and the journal notes that it may arrive from here on. */
@@ -47,7 +49,9 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   const given = job.mime ?? (await parts.loadBody(job));
   if (!given) return ended(notSendable("the message's body is no longer stored", "5.3.0"));
   // RFC 6152 §3: who has taken 8-bit mail converts it for a server that does not, or sends it back. Forwards are never sent back.
-  const mime = link.session.capabilities.eightbitmime ? given : toSevenBit(given);
+  const written = await inBitsOf(link, parts, given);
+  if (written.kind === "failed") return ended(notWritten(written.reason));
+  const mime = written.bytes;
   if (job.about.require_tls && !link.session.tls) return ended(needsTls(link));
   const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
   const own = ownHead(world, job, mime, token);
@@ -73,6 +77,12 @@ export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, j
   );
   const result = toResult(sent, link, world.clock.monotonic() - startedAt);
   return withheld ? { ...result, withheld } : result;
+}
+
+/** The message in as many bits as the server takes. */
+async function inBitsOf({ session }: Link, { toSevenBit }: Attempt, mime: Buffer): Promise<SevenBitOutcome> {
+  if (session.capabilities.eightbitmime || isAscii(mime)) return { kind: "written", bytes: mime };
+  return await toSevenBit(mime);
 }
 
 async function sign(
@@ -265,6 +275,11 @@ export function tooLate(job: Job): Outcome {
   const message = `out of time after ${job.attempts} attempts`;
   const over = { kind: "expired", class: "expired", unattempted: true } as const;
   return { ...blank(), ...over, bounce_type: "soft", enhanced_code: "4.4.7", message };
+}
+
+function notWritten(reason: string): Outcome {
+  const message = `the server takes no 8-bit mail, and this message could not be written in 7 bits: ${reason}`;
+  return deferredLocally(message, "4.6.5", "local");
 }
 
 function notSendable(message: string, enhanced: string): Outcome {

@@ -145,6 +145,7 @@ export function stageFor(sink: Pick<Sink, "port">, change: Change = {}): Stage {
   const parts: PathParts = {
     open: openSession,
     loadBody: async () => null,
+    toSevenBit: async (bytes: Buffer) => ({ kind: "written" as const, bytes }),
     signingKeys: async () => [],
     mayStart: () => true,
     mayEnd: () => true,
