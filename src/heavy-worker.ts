@@ -4,6 +4,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
 import { join } from "node:path";
+import { createBodyReader } from "./api/heavy-bodies.ts";
 import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-process.ts";
 import { createInnerServer } from "./api/server.ts";
 import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
@@ -16,13 +17,13 @@ import { buildWorld } from "./world.ts";
 
 const BEAT_MS = 500;
 /** Behind all that answers at once; as much as others leave it. */
-const NICE = 10;
+const NICE = 19;
 /** Of 1000: where memory is short, the kernel ends this process before the one that it belongs to. */
 const OOM_SCORE = "500";
 
 const asking = new Map<string, HeavyRequest>();
-const bodies = new Map<string, Uint8Array[]>();
 const processor = meter();
+const bodies = createBodyReader<HeavyRequest>((request, body) => void work(request, body));
 /** Undefined until `start` came. */
 let world: World;
 let opened: ReturnType<typeof openServer> | null = null;
@@ -39,11 +40,10 @@ process.on("uncaughtException", (err) => {
 process.on("message", (message: ToHeavy) => {
   if (message.kind === "start") start(message);
   else if (message.kind === "stop") void stop();
-  else if (message.kind === "piece") gather(message.id, message.piece);
   else {
     // One service has one clock: what is made here ends by the time that is looked at there.
     followReading(world.clock, message.clock);
-    void work(message.request);
+    bodies.expect(message.request, message.bytes);
   }
 });
 
@@ -53,23 +53,17 @@ function start(given: HeavyStart): void {
   setInterval(() => asking.size > 0 && tell({ kind: "beat" }), BEAT_MS).unref();
 }
 
-function gather(id: string, piece: Uint8Array): void {
-  const pieces = bodies.get(id);
-  if (pieces) pieces.push(piece);
-  else bodies.set(id, [piece]);
-}
-
 function tell(message: FromHeavy): void {
   // Where the other process is gone, `disconnect` ends this one.
   if (process.connected) process.send!(message);
 }
 
-async function work(request: HeavyRequest): Promise<void> {
+async function work(request: HeavyRequest, body: Buffer): Promise<void> {
   const { id } = request;
   asking.set(id, request);
   const took = processor.begin();
   try {
-    const answer = await answerOf(request);
+    const answer = await answerOf(request, body);
     tell({ kind: "answer", id, answer: { ...answer, processor_ms: took() } });
   } catch (error) {
     took();
@@ -80,9 +74,10 @@ async function work(request: HeavyRequest): Promise<void> {
   }
 }
 
-async function answerOf({ id, method, headers, ip }: HeavyRequest): Promise<Omit<HeavyAnswer, "processor_ms">> {
-  const payload = Buffer.concat(bodies.get(id) ?? []);
-  bodies.delete(id);
+async function answerOf(
+  { id, method, headers, ip }: HeavyRequest,
+  payload: Buffer,
+): Promise<Omit<HeavyAnswer, "processor_ms">> {
   const { "transfer-encoding": _coding, expect: _expect, "content-length": _length, ...kept } = headers;
   const { app, named } = await theServer();
   const response = await app.inject({

@@ -5,6 +5,7 @@
 // or stands still is ended and replaced: its requests are answered 503. Not here: which requests are heavy (heavy.ts), and whose
 // turn it is.
 import { type ChildProcess, fork } from "node:child_process";
+import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../config.ts";
 import type { Account } from "../http/http.ts";
@@ -12,8 +13,9 @@ import { type ClockReading, readClock } from "../platform/clock.ts";
 import { processEnder } from "../platform/process/end-process.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
+import { BODIES_FD, type BodyWriter, createBodyWriter } from "./heavy-bodies.ts";
 
-/** A request as it came, with who asks; its body goes before it, in pieces. */
+/** A request as it came, with who asks; its body goes by a way of its own (heavy-bodies.ts). */
 export type HeavyRequest = {
   id: string;
   method: string;
@@ -32,7 +34,7 @@ export type HeavyAnswer = {
 };
 
 export type HeavyProcess = {
-  /** Resolves to the answer; 503 when the process ended before there was one. */
+  /** Resolves to the answer; 503 when the process ended before there was one. The pieces are given away: they are emptied. */
   ask(request: HeavyRequest, pieces: readonly Uint8Array[]): Promise<HeavyAnswer>;
   /** Ends the process when its requests are answered. */
   stop(): Promise<void>;
@@ -42,8 +44,7 @@ export type HeavyProcess = {
 export type HeavyStart = { config: Config; database_url: string; distributed: boolean };
 export type ToHeavy =
   | ({ kind: "start" } & HeavyStart)
-  | { kind: "piece"; id: string; piece: Uint8Array }
-  | { kind: "request"; request: HeavyRequest; clock: ClockReading }
+  | { kind: "request"; request: HeavyRequest; bytes: number; clock: ClockReading }
   | { kind: "stop" };
 export type FromHeavy =
   | { kind: "answer"; id: string; answer: HeavyAnswer }
@@ -63,7 +64,13 @@ const STOP_MS = 10_000;
 const ENDED = "the work on this request was lost; try again shortly";
 
 type Waiting = Map<string, PromiseWithResolvers<HeavyAnswer>>;
-type Running = { child: ChildProcess; waiting: Waiting; isOver(): boolean; ended: Promise<void> };
+type Running = {
+  child: ChildProcess;
+  writeBody: BodyWriter;
+  waiting: Waiting;
+  isOver(): boolean;
+  ended: Promise<void>;
+};
 
 type OuterWorld = Pick<World, "config" | "log" | "database_url" | "distributed" | "clock">;
 
@@ -98,7 +105,10 @@ export function createHeavyProcess(world: OuterWorld, worker: URL, times: Partia
       const asked = Promise.withResolvers<HeavyAnswer>();
       const process = running;
       process.waiting.set(request.id, asked);
-      void handOver(world, process.child, request, pieces);
+      const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+      const announce = () =>
+        void send(process.child, { kind: "request", request, bytes, clock: readClock(world.clock) });
+      void process.writeBody(announce, pieces);
       return asked.promise.finally(() => process === running && endWhenIdle(process));
     },
     async stop() {
@@ -117,17 +127,6 @@ async function endProcess({ child, ended }: Running): Promise<void> {
   clearTimeout(timer);
 }
 
-/** One piece after another, so that no large body holds this process for long. */
-async function handOver(
-  { clock }: Pick<World, "clock">,
-  child: ChildProcess,
-  request: HeavyRequest,
-  pieces: readonly Uint8Array[],
-): Promise<void> {
-  for (const piece of pieces) await send(child, { kind: "piece", id: request.id, piece });
-  await send(child, { kind: "request", request, clock: readClock(clock) });
-}
-
 /** Resolves when the message has left. What cannot be sent any more is answered as the process ends. */
 function send(child: ChildProcess, message: ToHeavy): Promise<void> {
   return new Promise((done) => child.send(message, () => done()));
@@ -135,7 +134,9 @@ function send(child: ChildProcess, message: ToHeavy): Promise<void> {
 
 function startProcess(world: OuterWorld, file: URL, lookMs: number): Running {
   const { config, log, database_url, distributed = false } = world;
-  const child = fork(fileURLToPath(file), { execArgv: FLAGS, serialization: "advanced" });
+  const stdio = ["inherit", "inherit", "inherit", "ipc", "pipe"] as const;
+  const child = fork(fileURLToPath(file), { execArgv: FLAGS, serialization: "advanced", stdio: [...stdio] });
+  const bodies = child.stdio[BODIES_FD] as Socket;
   const waiting: Waiting = new Map();
   const ended = Promise.withResolvers<void>();
   let isOver = false;
@@ -172,7 +173,8 @@ function startProcess(world: OuterWorld, file: URL, lookMs: number): Running {
   void send(child, { kind: "start", config, database_url, distributed });
   child.unref();
   child.channel?.unref();
-  return { child, waiting, isOver: () => isOver, ended: ended.promise };
+  bodies.unref();
+  return { child, writeBody: createBodyWriter(bodies), waiting, isOver: () => isOver, ended: ended.promise };
 }
 
 type Beating = { beats(): number; waiting: Waiting; look_ms: number };

@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Api } from "../http/http.ts";
 import { createFairPlaces } from "../platform/fair/fair-gate.ts";
 import { processorShares } from "../platform/fair/processor-shares.ts";
+import { freeBytes } from "../platform/process/free-bytes.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import type { JsonCounts } from "./body/count-json.ts";
@@ -148,6 +149,7 @@ async function gather(request: FastifyRequest, payload: Readable): Promise<{ pie
       pieces.push(open.piece);
       open = null;
     }
+    freeBytes(chunk);
   }
   if (open) pieces.push(open.piece.slice(0, open.filled));
   return { pieces, bytes };

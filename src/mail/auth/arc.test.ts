@@ -81,7 +81,7 @@ describe("ARC chains", { skip: missing }, () => {
 function sealed(mode: Canonicalization, c: string, field = "From"): Buffer {
   const { fields, body } = splitFields(plainMail);
   const bh = createHash("sha256")
-    .update(Buffer.concat([...canonicalSlices(body, mode)]))
+    .update(Buffer.concat(Array.from(canonicalSlices(body, mode), (slice) => Buffer.from(slice))))
     .digest("base64");
   const signedBy = (parts: string[], how: Canonicalization): string => {
     const input = Buffer.concat(parts.map((part) => canonicalizeHeader(Buffer.from(part), how))).subarray(0, -2);

@@ -93,7 +93,7 @@ const tagOrder = ["v", "a", "c", "d", "s", "t", "x", "l", "i", "h", "bh", "b"];
 /** Signs by hand, so that every tag can be wrong. */
 function signBy(tags: Record<string, string | null>, mail: Buffer = plainMail, size = 2_048): Buffer {
   const { fields, body } = splitFields(mail);
-  const canonical = Buffer.concat([...canonicalSlices(body, "relaxed")]);
+  const canonical = Buffer.concat(Array.from(canonicalSlices(body, "relaxed"), (slice) => Buffer.from(slice)));
   const bh = createHash("sha256")
     .update(canonical.subarray(0, tags.l ? Number(tags.l) : undefined))
     .digest("base64");
@@ -217,7 +217,9 @@ describe("DKIM signatures", () => {
     assert.deepEqual([dkim.result, dkim.passed_domains, dkim.from_aligned, dmarc.result], ["pass", [], false, "fail"]);
     const { partial_body, body_length_limited } = dkim.signatures[0]!;
     assert.deepEqual([partial_body, body_length_limited], [true, true]);
-    const whole = Buffer.concat([...canonicalSlices(splitFields(plainMail).body, "relaxed")]).length;
+    const whole = Array.from(canonicalSlices(splitFields(plainMail).body, "relaxed"), ({ length }) => length).reduce(
+      (a, b) => a + b,
+    );
     assert.equal((await judge(signBy({ l: String(whole) }))).dmarc.result, "pass");
   });
 

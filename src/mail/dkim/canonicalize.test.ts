@@ -15,7 +15,7 @@ function crlf(bytes: Buffer): Buffer {
 }
 
 function canonicalizeBody(body: Buffer, mode: Canonicalization): Buffer {
-  return Buffer.concat([...canonicalSlices(body, mode)]);
+  return Buffer.concat(Array.from(canonicalSlices(body, mode), (slice) => Buffer.from(slice)));
 }
 
 function canonicalizeMessage(bytes: Buffer, mode: Canonicalization): Buffer {

@@ -9,7 +9,7 @@ const SP = 0x20;
 const COLON = 0x3a;
 const CRLF = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);
-const SLICE_BYTES = 1 << 20;
+const SLICE_BYTES = 1 << 16;
 
 export type Canonicalization = "simple" | "relaxed";
 
@@ -104,25 +104,27 @@ function writeValue(value: Buffer, out: Buffer, at: number): number {
 }
 
 /**
- * The body in canonical form (RFC 6376 §3.4.3, §3.4.4), in slices of about 1 MiB: a large body is never held twice, and
- * the caller may let others have a turn between them. An empty body is CRLF when simple and nothing when relaxed; any
+ * The body in canonical form (RFC 6376 §3.4.3, §3.4.4), in slices of about 64 KiB: a large body is never held twice, and
+ * the caller may let others have a turn between them. A slice is good until the next one is asked for. An empty body is CRLF when simple and nothing when relaxed; any
  * other that does not end with CRLF gets one, and is then read as if it had always been there.
  */
 export function* canonicalSlices(body: Buffer, mode: Canonicalization): Generator<Buffer> {
   const complete = body.length === 0 || endsWithCrlf(body, body.length) ? body : Buffer.concat([body, CRLF]);
   const content = complete.subarray(0, yield* endOfContent(complete, mode));
   if (mode === "simple" && content.length === 0) yield CRLF;
+  let room = NOTHING;
   for (let start = 0; start < content.length; ) {
     const end = endOfSlice(content, start);
     const slice = content.subarray(start, end);
-    yield mode === "relaxed" ? relaxLines(slice) : slice;
+    if (mode === "relaxed" && room.length < slice.length) room = Buffer.allocUnsafe(slice.length);
+    yield mode === "relaxed" ? relaxLines(slice, room) : slice;
     start = end;
   }
 }
 
 /**
  * Where the body ends once the empty lines at its end are gone; a last line of white space counts as empty if relaxed.
- * Nothing is yielded for each MiB of them: a body can hold little else.
+ * Nothing is yielded for each 64 KiB of them: a body can hold little else.
  */
 function* endOfContent(body: Buffer, mode: Canonicalization): Generator<Buffer, number> {
   let end = body.length;
@@ -147,9 +149,8 @@ function endOfSlice(content: Buffer, start: number): number {
   return lineEnd < 0 ? content.length : lineEnd + 2;
 }
 
-/** Relaxes the white space of whole lines, each ended by CRLF, and keeps every line, also empty ones. */
-function relaxLines(lines: Buffer): Buffer {
-  const out = Buffer.allocUnsafe(lines.length);
+/** Relaxes the white space of whole lines, each ended by CRLF, and keeps every line, also empty ones. Writes them to `out`. */
+function relaxLines(lines: Buffer, out: Buffer): Buffer {
   let n = 0;
   let space = false;
   for (let i = 0; i < lines.length; i++) {
