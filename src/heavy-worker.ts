@@ -1,11 +1,11 @@
-// The process that heavy requests are done in (api/heavy-process.ts): the same API over the same database, which no socket
+// The process that heavy requests are done in (api/heavy/heavy-process.ts): the same API over the same database, which no socket
 // leads to. Who asks is known already, and the request was counted against its rate; everything else happens as there.
 // What it accepts it does not send: an engine finds it in the database, as it does the mail of other processes.
 import { readdirSync, writeFileSync } from "node:fs";
 import { getPriority, setPriority } from "node:os";
 import { join } from "node:path";
-import { createBodyReader } from "./api/heavy-bodies.ts";
-import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy-process.ts";
+import { createBodyReader } from "./api/heavy/heavy-bodies.ts";
+import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy/heavy-process.ts";
 import { createInnerServer } from "./api/server.ts";
 import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
 import { followReading } from "./platform/clock.ts";

@@ -61,7 +61,7 @@ declare module "fastify" {
     rawBody: Buffer | null;
     /** Counts bytes of a body that its route reads by itself, in parts; throws the 503 when they are too many. */
     holdBytes(bytes: number): void;
-    /** There is more in the JSON body than is read on this thread (api/heavy.ts). */
+    /** There is more in the JSON body than is read on this thread (api/heavy/heavy.ts). */
     isHeavy: boolean;
     /** Of the processor, what this thread had taken when the JSON body began to be read; 0 where there is none. */
     readAtMs: number;
@@ -71,7 +71,7 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** A body with text that cannot be stored comes through to the handler, which looks at each item. */
     judges_items?: boolean;
-    /** Takes the processor for long whatever its body is: done in the process for heavy requests (api/heavy.ts). */
+    /** Takes the processor for long whatever its body is: done in the process for heavy requests (api/heavy/heavy.ts). */
     heavy?: boolean;
     /** What a test key is refused here, as the end of "a test key cannot …": the operation is about live mail only. */
     live_keys_only?: string;

@@ -1,5 +1,5 @@
 // Whose work took the processor: milliseconds by organization, in two accounts. `here` is the thread that everybody shares:
-// an organization that used up its part is served by the process for heavy requests (api/heavy.ts). `aside` is that process:
+// an organization that used up its part is served by the process for heavy requests (api/heavy/heavy.ts). `aside` is that process:
 // who used up that part as well has to wait (429). Ordinary requests cost nothing in either; the request rate limits those. Of this
 // process only. Not here: how the milliseconds are measured.
 import type { Clock } from "../clock.ts";

@@ -2,7 +2,7 @@
 // which their requests are announced over the channel. Messages of the channel would be copied three times.
 import { Socket } from "node:net";
 import type { Duplex, Writable } from "node:stream";
-import { freeBytes } from "../platform/process/free-bytes.ts";
+import { freeBytes } from "../../platform/process/free-bytes.ts";
 
 /** The descriptor of the pipe in the process that reads. */
 export const BODIES_FD = 4;

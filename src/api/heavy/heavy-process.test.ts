@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { until } from "../../test/support/until.ts";
-import { createClock } from "../platform/clock.ts";
-import { createLog } from "../platform/process/log.ts";
-import { Refusal } from "../platform/refusal.ts";
+import { until } from "../../../test/support/until.ts";
+import { createClock } from "../../platform/clock.ts";
+import { createLog } from "../../platform/process/log.ts";
+import { Refusal } from "../../platform/refusal.ts";
 import { createHeavyProcess } from "./heavy-process.ts";
 
 const log = createLog({ level: "silent", role: "test" });

@@ -7,12 +7,12 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import type { Config } from "../config.ts";
-import type { Account } from "../http/http.ts";
-import { type ClockReading, readClock } from "../platform/clock.ts";
-import { processEnder } from "../platform/process/end-process.ts";
-import { Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
+import type { Config } from "../../config.ts";
+import type { Account } from "../../http/http.ts";
+import { type ClockReading, readClock } from "../../platform/clock.ts";
+import { processEnder } from "../../platform/process/end-process.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
 import { BODIES_FD, type BodyWriter, createBodyWriter } from "./heavy-bodies.ts";
 
 /** A request as it came, with who asks; its body goes by a way of its own (heavy-bodies.ts). */

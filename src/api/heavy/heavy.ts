@@ -4,13 +4,13 @@
 // Not here: that process (heavy-process.ts), and what such a request does.
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Api } from "../http/http.ts";
-import { createFairPlaces } from "../platform/fair/fair-gate.ts";
-import { processorShares } from "../platform/fair/processor-shares.ts";
-import { freeBytes } from "../platform/process/free-bytes.ts";
-import { Refusal } from "../platform/refusal.ts";
-import type { World } from "../platform/world.ts";
-import type { JsonCounts } from "./body/count-json.ts";
+import type { Api } from "../../http/http.ts";
+import { createFairPlaces } from "../../platform/fair/fair-gate.ts";
+import { processorShares } from "../../platform/fair/processor-shares.ts";
+import { freeBytes } from "../../platform/process/free-bytes.ts";
+import { Refusal } from "../../platform/refusal.ts";
+import type { World } from "../../platform/world.ts";
+import type { JsonCounts } from "../body/count-json.ts";
 import type { HeavyProcess } from "./heavy-process.ts";
 
 /** Larger bodies are gathered and handed over unread. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { describe, it } from "node:test";
-import { until } from "../../test/support/until.ts";
+import { until } from "../../../test/support/until.ts";
 import { createBodyReader, createBodyWriter } from "./heavy-bodies.ts";
 
 /** Two ends of a connection. */
