@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Config } from "./config.ts";
 import { createClock } from "./platform/clock.ts";
-import { isDistributed } from "./platform/database/cells.ts";
+import { isDistributed } from "./platform/database/citus/cells.ts";
 import { openDb } from "./platform/database/db.ts";
 import { migrate } from "./platform/database/migrate.ts";
 import { makePartitions } from "./platform/database/partitions.ts";

@@ -279,6 +279,8 @@ describe("statements", () => {
   it("change rows with parameters and the statement's own time alone", () => {
     complainsOfStatement("update event set at = clock_timestamp() where id = $1", /clock_timestamp/);
     complainsOfStatement("delete from event where date_trunc('day', at) = $1", /date_trunc/);
+    complainsOfStatement("update event set seen = true where concat_ws(' ', a, b) ~ $1", /concat_ws/);
+    complainsOfStatement("update event set at = $1 returning day::text", /returning/);
     complainsOfStatement("update event set seen = true where made_at + interval '1 day' < $1", /stable function/);
     complainsOfStatement("update event e set at = random() from x where e.id = x.id", /random/);
     complainsOfStatement("delete from event where at < clock_timestamp()", /clock_timestamp/);

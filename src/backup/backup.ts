@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import type { Clock } from "../platform/clock.ts";
-import { schemaOf } from "../platform/database/cells.ts";
+import { schemaOf } from "../platform/database/citus/cells.ts";
 import { readMigrations } from "../platform/database/migrate.ts";
 import { beginWith, passedOn } from "../platform/database/session-settings.ts";
 import type { Blobs } from "../platform/storage/blobs.ts";

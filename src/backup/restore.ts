@@ -8,6 +8,7 @@ import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { pauseRestored } from "../outbound/outbound.ts";
 import type { Clock } from "../platform/clock.ts";
+import { isDistributed } from "../platform/database/citus/cells.ts";
 import { applyThese, migrate, RESTORING } from "../platform/database/migrate.ts";
 import type { Blobs } from "../platform/storage/blobs.ts";
 import { openRing } from "../platform/storage/key-ring.ts";
@@ -69,6 +70,7 @@ export async function fillDatabase(world: RestoreWorld, options: RestoreOptions)
     const taken = await takeBackup(opened(options), {
       async head(head) {
         refuseOtherKey(head, options.master_key);
+        await refuseCell(world.database_url);
         await refuseFull(client, options.replace);
         await makeSchema(client, head);
       },
@@ -119,6 +121,14 @@ function refuseOtherKey(head: BackupHead, masterKey: Buffer | null): void {
 }
 
 // The target ---------------------------------------------------------------------------------------------------------
+
+/** What is restored lies in a schema of the name `public`, which is never a cell. */
+async function refuseCell(url: string): Promise<void> {
+  if (await isDistributed(url))
+    throw new Error(
+      "Citus keeps this database's schema: restore into a database of one PostgreSQL. docs/scaling.md says how to give that to Citus.",
+    );
+}
 
 async function refuseFull(client: pg.Client, replace: boolean): Promise<void> {
   const { rows: others } = await client.query<{ n: number }>(

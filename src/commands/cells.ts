@@ -1,7 +1,14 @@
 // `postern cells`: what Citus does with the schema of this database, where DATABASE_URL names a coordinator (docs/scaling.md).
 import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
-import { addCell, CellProblem, distribute, listCells, moveCell, type Server } from "../platform/database/cells.ts";
+import {
+  addCell,
+  CellProblem,
+  distribute,
+  listCells,
+  moveCell,
+  type Server,
+} from "../platform/database/citus/cells.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { commandConfig } from "./command-config.ts";
 

@@ -4,7 +4,7 @@ import { networkInterfaces } from "node:os";
 import type { FoundConfig } from "../config.ts";
 import { findMaskedKey } from "../masked/queries.ts";
 import { allSources } from "../outbound/pools/pool-queries.ts";
-import { isDistributed } from "../platform/database/cells.ts";
+import { isDistributed } from "../platform/database/citus/cells.ts";
 import { openDb, type Query } from "../platform/database/db.ts";
 import type { Resolver } from "../platform/dns/resolver.ts";
 import { isSeenByOthers, publicAddresses } from "../platform/net/public-addresses.ts";

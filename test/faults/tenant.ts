@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { secretDigest } from "../../src/accounts/keys.ts";
 import { insertKey, insertOrganization } from "../../src/accounts/queries.ts";
-import { isDistributed } from "../../src/platform/database/cells.ts";
+import { isDistributed } from "../../src/platform/database/citus/cells.ts";
 import { openDb } from "../../src/platform/database/db.ts";
 import { apiOf, type Posterns } from "../support/postern-process.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";

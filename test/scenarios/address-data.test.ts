@@ -59,7 +59,7 @@ async function placesOf(pattern: string): Promise<string[]> {
   const columns = await db.query<{ table: string; column: string; type: string }>(
     `select table_name as table, column_name as column, data_type as type from information_schema.columns
       join information_schema.tables using (table_schema, table_name)
-      where table_schema = 'public' and table_type = 'BASE TABLE' and table_name !~ '_[0-9]{8}$'
+      where table_schema = current_schema() and table_type = 'BASE TABLE' and table_name !~ '_[0-9]{8}$'
         and data_type in ('text', 'jsonb', 'json', 'bytea', 'ARRAY') order by 1, 2`,
   );
   const found: string[] = [];

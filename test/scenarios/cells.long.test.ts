@@ -7,13 +7,15 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { after, before, describe, it } from "node:test";
+import pg from "pg";
 import { makeBackup } from "../../src/backup/backup.ts";
 import { fillDatabase } from "../../src/backup/restore.ts";
 import { fileTarget } from "../../src/backup/store.ts";
 import { createClock } from "../../src/platform/clock.ts";
-import { addCell, distribute, isDistributed, listCells, moveCell } from "../../src/platform/database/cells.ts";
+import { addCell, distribute, isDistributed, listCells, moveCell } from "../../src/platform/database/citus/cells.ts";
 import { openDb } from "../../src/platform/database/db.ts";
 import { migrate } from "../../src/platform/database/migrate.ts";
+import { makePartitions } from "../../src/platform/database/partitions.ts";
 import { startEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 import { createFolderBlobs } from "../../src/platform/storage/blobs.ts";
 import { type Citus, lacksCitus, startCitus, withSchema } from "../support/citus.ts";
@@ -74,6 +76,31 @@ describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
     assert.deepEqual(await organizations(), { system: 2, own: 1, other: 0 });
     await assert.rejects(distribute(url), /keeps this database's schema already/);
     assert.deepEqual(await migrate(url), []);
+    await samplesNobody();
+  });
+
+  /** No server samples columns with addresses of a day's tables, where the rows are. */
+  async function samplesNobody(): Promise<void> {
+    const client = new pg.Client({ connectionString: asSuperuser });
+    await client.connect();
+    const { rows } = await client.query<{ name: string; not_sampled: string }>(
+      `select c.relname as name, ran.result as not_sampled
+         from pg_class c cross join lateral run_command_on_shards(c.oid::regclass,
+           $$select count(*) from pg_attribute where attrelid = '%s'::regclass and attnum > 0 and attstattarget = 0$$) as ran
+        where c.relnamespace = current_schema()::regnamespace and c.relname ~ '^(recipient|masked_activity)_[0-9]{8}$' and c.relkind = 'r'`,
+    );
+    await client.end();
+    assert.ok(rows.length >= 10, `${rows.length} tables`);
+    assert.deepEqual(
+      rows.filter(({ not_sampled }) => not_sampled !== "2"),
+      [],
+    );
+  }
+
+  it("samples no addresses in the tables of days to come either", async () => {
+    const db = openDb(url, { onError: () => undefined, distributed: true });
+    await makePartitions(db, Date.now() + 30 * 86_400_000).finally(() => db.close());
+    await samplesNobody();
   });
 
   /** Addresses that were added, one after the other, until `work` was done. */
@@ -120,6 +147,7 @@ describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
       (await listCells(url)).cells.map(({ name, port }) => [name, port]),
       [["postern", to.port]],
     );
+    await samplesNobody();
     assert.deepEqual(await organizations(), { system: 2, own: 1, other: 0 });
   });
 

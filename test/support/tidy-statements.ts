@@ -5,9 +5,11 @@ import type { Source } from "./tidy-source.ts";
 
 const VOLATILE = String.raw`\b(?:clock_timestamp|timeofday|random|gen_random_uuid|nextval)\s*\(`;
 /** Their value depends on the session's settings; Citus refuses them where they are of a column. */
-const STABLE = String.raw`\b(?:date_trunc|date_bin|to_char)\s*\('[^']*',\s*[a-z]|[a-z]_(?:at|until)\s*[+-]\s*(?:interval|make_interval)\b`;
+const STABLE = String.raw`\b(?:concat|concat_ws|array_to_string)\s*\(|\b(?:date_trunc|date_bin|to_char)\s*\('[^']*',\s*[a-z]|[a-z]_(?:at|until)\s*[+-]\s*(?:interval|make_interval)\b`;
 const CHANGE = String.raw`(?:\bupdate\s+\w+\s+(?:as\s+)?(?:\w+\s+)?set\b|\bdelete\s+from\b|\bdo\s+update\b)[^;]*?`;
 const CHANGES = new RegExp(`${CHANGE}(${VOLATILE})`, "i");
+/** A date or a time as text. */
+const RETURNED = /\bupdate\s+\w+[^;]*?\b(returning\b[^;]*?\b(?:day|at|\w+_at|\w+_on)::text)/i;
 const CHANGES_BY_SETTINGS = new RegExp(`${CHANGE}(${STABLE})`, "i");
 /** The first migration that keeps to it: those before are rewritten when a schema is distributed. */
 const FIRST = 215;
@@ -41,7 +43,13 @@ export function checkStatements(source: Source): Violation[] {
     const message = `changes rows with ${found}…, a stable function of a column, which Citus refuses: compute it from a parameter`;
     return [{ rule: "statements", path: source.path, line, message }];
   });
-  return [...copied, ...changed, ...bySettings];
+  const returned = source.literals.flatMap(({ what, line }) => {
+    const found = RETURNED.exec(what)?.[1];
+    if (!found) return [];
+    const message = `changes rows ${found}, which depends on settings, and which Citus refuses: return it as it is`;
+    return [{ rule: "statements", path: source.path, line, message }];
+  });
+  return [...copied, ...changed, ...bySettings, ...returned];
 }
 
 /** Migrations make no triggers on tables, and policies by procedures alone, which know the form that is needed. */

@@ -94,18 +94,23 @@ type WrittenSource = Omit<SourceRow, "held_at">;
  * With a lease for each of its slots, free to take. The unique index refuses an address that is in use. One that an operator took out
  * of use stays so where its organization removes it and adds it again.
  */
-export function insertSource(tx: Tx, orgId: string, row: WrittenSource) {
-  return tx.execute(
+export async function insertSource(tx: Tx, orgId: string, row: WrittenSource): Promise<number> {
+  const [held] = await tx.query<Pick<SourceRow, "held_at"> & { held_by: string | null; held_note: string | null }>(
+    `select held_at, held_by, held_note from source where org_id = $1 and ip = $2::inet and held_at is not null
+      order by removed_at desc limit 1`,
+    [orgId, row.ip],
+  );
+  return await tx.execute(
     `with s as (
        insert into source (id, org_id, pool, ip, ehlo, weight, warmup_started_at, held_at, held_by, held_note)
-       select $2::uuid, $1::uuid, $3::text, $4::inet, $5::text, $6::smallint, $7::timestamptz, h.held_at, h.held_by, h.held_note
-         from (select) one left join lateral (
-           select held_at, held_by, held_note from source where org_id = $1 and ip = $4::inet and held_at is not null
-            order by removed_at desc limit 1) h on true
+       values ($2, $1, $3, $4, $5, $6, $7, $8, $9, $10)
        returning id, slots)
      insert into lease (source_id, slot) select s.id, slot from s, generate_series(0, s.slots - 1) as slot
      returning 1`,
-    [orgId, row.id, row.pool, row.ip, row.ehlo, row.weight, row.warmup_started_at],
+    [
+      ...[orgId, row.id, row.pool, row.ip, row.ehlo, row.weight, row.warmup_started_at],
+      ...(held ? [held.held_at, held.held_by, held.held_note] : [null, null, null]),
+    ],
   );
 }
 

@@ -26,7 +26,7 @@ export function claimReports(db: Query, { at, lease_until, limit }: { at: Date; 
     `update tls_report_due set next_at = $2, attempts = attempts + 1
       where (day, domain) in (select day, domain from tls_report_due
                                where next_at <= $1 order by next_at limit $3 for update skip locked)
-      returning day::text as day, domain, attempts, urls`,
+      returning day, domain, attempts, urls`,
     [at, lease_until, limit],
   );
 }

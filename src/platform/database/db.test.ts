@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../../../test/support/database.ts";
 import { until } from "../../../test/support/until.ts";
-import { type Db, isUnavailable, openDb, whileUnavailable } from "./db.ts";
+import { type Db, isDuplicate, isRefusedBy, isUnavailable, openDb, whileUnavailable } from "./db.ts";
 
 let database: TestDatabase;
 let admin: pg.Client;
@@ -35,6 +35,23 @@ async function listeners(): Promise<number> {
   );
   return rows[0].n;
 }
+
+describe("a row that a constraint refuses", () => {
+  const failure = (code: string, message: string, constraint?: string) =>
+    Object.assign(new Error(message), { code, ...(constraint ? { constraint } : {}) });
+
+  it("is known by the constraint's name, which Citus says in words alone, with a shard's number where it is unique", () => {
+    const unique = 'duplicate key value violates unique constraint "source_address';
+    assert.equal(isDuplicate(failure("23505", `${unique}"`, "source_address"), "source_address"), true);
+    assert.equal(isDuplicate(failure("23505", `${unique}_103671"`), "source_address"), true);
+    assert.equal(isDuplicate(failure("23505", `${unique}_103671"`), "source"), false);
+    assert.equal(isDuplicate(failure("23505", `${unique}"`, "source_address"), "source_pkey"), false);
+    const check = 'new row for relation "allowance_105300" violates check constraint "allowance_not_exceeded"';
+    assert.equal(isRefusedBy(failure("23514", check), "allowance_not_exceeded"), true);
+    assert.equal(isRefusedBy(failure("23514", check), "allowance"), false);
+    assert.equal(isRefusedBy(undefined, "allowance"), false);
+  });
+});
 
 describe("closing", () => {
   it("is over when the server has no session left, so that stopping it next cuts none", async () => {

@@ -153,8 +153,16 @@ export function isUnreached(error: unknown): boolean {
 
 /** Did a unique constraint (by name, when given) refuse the row? SQLSTATE 23505. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
-  const failure = error as { code?: string; constraint?: string };
-  return failure?.code === "23505" && (constraint === undefined || failure.constraint === constraint);
+  const isOne = (error as { code?: string })?.code === "23505";
+  return isOne && (constraint === undefined || isRefusedBy(error, constraint));
+}
+
+/** Did this constraint refuse the row? Citus names it in its words alone, a unique one with the number of the shard. */
+export function isRefusedBy(error: unknown, constraint: string): boolean {
+  const { constraint: named, message = "" } = (error ?? {}) as { constraint?: string; message?: string };
+  if (named !== undefined) return named === constraint;
+  const said = / constraint "(\w+)"/.exec(message)?.[1];
+  return said !== undefined && said.replace(/_\d{6,}$/, "") === constraint;
 }
 
 /**

@@ -3,6 +3,7 @@
 import type { Config } from "../../config.ts";
 import { atMostEvery, type RoundsWorld, startRounds } from "../process/rounds.ts";
 import type { World } from "../world.ts";
+import { keepUnsampled } from "./citus/unsampled.ts";
 import type { Db } from "./db.ts";
 
 const DAY_MS = 86_400_000;
@@ -18,10 +19,17 @@ const LOCK_NOT_AVAILABLE = "55P03";
 
 /** Makes the partitions for yesterday to three days ahead of `now`. Idempotent; safe from several processes. */
 export async function makePartitions(db: Db, nowMs: number): Promise<void> {
+  const [first, last] = [day(nowMs - DAY_MS), day(nowMs + DAYS_AHEAD * DAY_MS)];
   await db.transaction(async (tx) => {
     await tx.query("select pg_advisory_xact_lock(1886352500)");
-    await tx.query(`call make_day_partitions('${day(nowMs - DAY_MS)}', '${day(nowMs + DAYS_AHEAD * DAY_MS)}')`);
+    await tx.query(`call make_day_partitions('${first}', '${last}')`);
   }, MAKE_MS);
+  const [on] = await db.query<{ citus: boolean; schema: string }>(
+    "select postern_is_distributed() as citus, current_schema()::text as schema",
+  );
+  if (!on?.citus) return;
+  const [from, to] = [first.replaceAll("-", ""), last.replaceAll("-", "")];
+  await keepUnsampled((text, values) => db.query(text, values), { schema: on.schema, first: from, last: to });
 }
 
 /** Runs `insert`; when a day partition is missing (SQLSTATE 23514 on routing), makes it and runs `insert` once more. */

@@ -115,7 +115,7 @@ export async function deleteMessages(tx: Tx, orgId: string, ids: readonly string
   await tx.execute("delete from message where org_id = $1 and id = any($2)", [orgId, ids]);
 }
 
-const NAMES = "concat_ws(' ', subject, tags::text, metadata::text) ~* $3";
+const NAMES = "(coalesce(subject, '') || ' ' || tags::text || ' ' || metadata::text) ~* $3";
 
 /** Those of the messages whose subject, tags or metadata hold the address. */
 export async function findNaming(tx: Tx, orgId: string, ids: readonly string[], pattern: string): Promise<string[]> {

@@ -3,7 +3,7 @@
 // enforced by the accepting statement.
 
 import type { Account } from "../../http/http.ts";
-import type { Query } from "../../platform/database/db.ts";
+import { isRefusedBy, type Query } from "../../platform/database/db.ts";
 import { coalesce } from "../../platform/fair/coalesce.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -63,7 +63,7 @@ export function forMessage(window: Allowance, count: number): Allowance {
 
 /** Did the database refuse to count an e-mail, because a window would have passed its ceiling? */
 export function isOverAllowance(error: unknown): boolean {
-  return (error as { constraint?: string })?.constraint === "allowance_not_exceeded";
+  return isRefusedBy(error, "allowance_not_exceeded");
 }
 
 const WINDOW_WORDS: Record<Allowance["kind"], string> = {

@@ -2,8 +2,9 @@
 // statement touches one server, so that statements stay as they are. Several cells of one Citus have a role and a Postern each, which
 // know nothing of each other. Not here: which organization lives in which cell (its Postern knows).
 import pg from "pg";
-import { sleep } from "../clock.ts";
-import { migrate } from "./migrate.ts";
+import { sleep } from "../../clock.ts";
+import { migrate } from "../migrate.ts";
+import { keepUnsampled } from "./unsampled.ts";
 
 export type Cell = { name: string; host: string; port: number; bytes: number; tables: number };
 export type Server = { host: string; port: number };
@@ -78,7 +79,13 @@ async function give(client: pg.Client): Promise<string> {
   await client.query("select citus_schema_distribute(current_schema()::regnamespace)");
   for (const { name } of walled) await client.query(`alter table ${name} force row level security`);
   await client.query("commit");
-  return named[0]?.name ?? "";
+  const schema = named[0]?.name ?? "";
+  await unsample(client, schema);
+  return schema;
+}
+
+async function unsample(client: pg.Client, schema: string): Promise<void> {
+  await keepUnsampled(async (text, values) => (await client.query(text, [...values])).rows, { schema });
 }
 
 const NAME = /^(?!pg_)[a-z][a-z0-9_]{0,62}$/;
@@ -138,6 +145,7 @@ export function moveCell(url: string, { name, to }: { name: string; to: Server }
     if (!rows[0].sees_all) throw new CellProblem(SEES_TOO_LITTLE);
     const move = "select citus_schema_move($1::regnamespace, $2, $3, shard_transfer_mode => 'auto')";
     await letReplicate(url, () => onceClean(() => client.query(move, [name, to.host, to.port])));
+    await unsample(client, name);
   });
 }
 
