@@ -1,7 +1,7 @@
 // The cells of a run: on one Citus, each a schema and a role of the same name with a Postern of its own, of which one process
 // runs on each of two machines, and its organizations. Each cell has receiving servers of its own, so that what arrives is
 // counted by cell.
-import { addCell, listCells, moveCell, type Server } from "../../src/platform/database/cells.ts";
+import { addCell, listCells, moveCell, type Server } from "../../src/platform/database/citus/cells.ts";
 import { addReceivingDomain } from "../faults/mail-in.ts";
 import { type Stage, setStage } from "../faults/stage.ts";
 import { addTenant } from "../faults/tenant.ts";

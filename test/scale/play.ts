@@ -1,7 +1,7 @@
 // The play: mail flows both ways in every cell while one is moved between the workers and back and is backed up, a worker is
 // killed with -9 and started again, and a machine with one process of every cell is lost for good.
 
-import { moveCell } from "../../src/platform/database/cells.ts";
+import { moveCell } from "../../src/platform/database/citus/cells.ts";
 import { sleep } from "../faults/load.ts";
 import { type Citus, startCitus } from "../support/citus.ts";
 import { type BackedUp, backUp } from "./backup.ts";

@@ -1,4 +1,4 @@
-// npm run scale -- pooler …: pooler/run.ts. npm run scale [-- --cells n --organizations n --json]: several cells on Citus, a coordinator
+// npm run scale -- pooler …: pooler/run.ts; -- stories …: stories/run.ts. npm run scale [-- --cells n --organizations n --json]: several cells on Citus, a coordinator
 // and two workers, all on this machine; mail flows both ways while a cell is moved, a worker is killed and a machine is lost. With --json the last line is
 // one JSON object. Exit code 0: passed; 1: failed; 2: wrong arguments; 3: Citus is not here. What is counted: README.md.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { playScale } from "./play.ts";
 
 function usage(): never {
   console.error(
-    "npm run scale [-- --cells n --organizations n --json], or -- pooler; every cell has an organization at least",
+    "npm run scale [-- --cells n --organizations n --json], or -- pooler, or -- stories; every cell has an organization at least",
   );
   return process.exit(2);
 }
@@ -31,9 +31,8 @@ function readArguments() {
   return { cells, organizations, json: values.json };
 }
 
-if (process.argv[2] === "pooler") {
-  await import("./pooler/run.ts");
-}
+if (process.argv[2] === "pooler") await import("./pooler/run.ts");
+if (process.argv[2] === "stories") await import("./stories/run.ts");
 
 // Where it is interrupted, `exit` listeners end the servers and processes.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));

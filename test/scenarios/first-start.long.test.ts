@@ -10,7 +10,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type TestDatabase, testDatabase } from "../support/database.ts";
+import { plainDatabase, type TestDatabase } from "../support/database.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
 import { posternSettings, startPostern } from "../support/postern-process.ts";
 import { until } from "../support/until.ts";
@@ -25,7 +25,7 @@ let env: Record<string, string>;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "postern-first-"));
   chmodSync(folder, 0o711); // run by root, the embedded database runs as an ordinary user
-  database = await testDatabase();
+  database = await plainDatabase();
   const settings = await posternSettings(join(folder, "data"), { POSTERN_LOG_LEVEL: "info" });
   const { POSTERN_BOOTSTRAP_LIVE_KEY: _live, POSTERN_BOOTSTRAP_TEST_KEY: _test, ...rest } = settings.env;
   env = rest;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type TestDatabase, testDatabase } from "../support/database.ts";
+import { plainDatabase, type TestDatabase } from "../support/database.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 
@@ -13,7 +13,7 @@ let empty: TestDatabase;
 
 before(async () => {
   s = await setScene({ embedded: true });
-  empty = await testDatabase();
+  empty = await plainDatabase();
 });
 after(async () => {
   await s?.close();

@@ -14,7 +14,7 @@ import { createResolver } from "../../src/platform/dns/resolver.ts";
 import { createLog } from "../../src/platform/process/log.ts";
 import { SEALED_COLUMNS } from "../../src/setup/sealed-columns.ts";
 import { openWorld } from "../../src/world.ts";
-import { type TestDatabase, testDatabase } from "../support/database.ts";
+import { plainDatabase, type TestDatabase } from "../support/database.ts";
 import { freePort } from "../support/free-port.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
 import { nodeStyleResolver } from "../support/node-resolver.ts";
@@ -37,7 +37,7 @@ let newKeyFile: string;
 
 before(async () => {
   s = await setScene({ env: { POSTERN_MASTER_KEY: OLD, POSTERN_BACKUP_PASSPHRASE: "four words of mine" } });
-  target = await testDatabase();
+  target = await plainDatabase();
   receiveAt(s.dns, "recipient.example");
   const names = ["POSTERN_HTTP", "POSTERN_INTERNAL", "POSTERN_MX", "POSTERN_SUBMISSION"];
   const places = await Promise.all(names.map(async (name) => [name, `127.0.0.1:${await freePort()}`]));

@@ -42,7 +42,8 @@ describe("behind PgBouncer in transaction mode", { skip }, () => {
     await world.db.close();
     pooler = await startPgBouncer(world.database_url, SERVER_CONNECTIONS);
     const pooler_url = pooler.through(world.database_url);
-    return { ...world, db: openDb(world.database_url, { onError: () => undefined, pooler_url }) };
+    const { distributed = false } = world;
+    return { ...world, db: openDb(world.database_url, { onError: () => undefined, pooler_url, distributed }) };
   }
 
   it("mail is accepted and delivered, once each", async () => {

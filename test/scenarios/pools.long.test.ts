@@ -277,7 +277,7 @@ describe("an address of another machine", () => {
        returning id`,
     );
     const alive = setInterval(() => {
-      void api.world.db.query("update node set seen_at = clock_timestamp() where id = $1", [node?.id]);
+      void api.world.db.query("update node set seen_at = statement_timestamp() where id = $1", [node?.id]);
     }, 1_000);
     const { status } = await api.ask("POST", "/v1/ip-pools", {
       name: "spread",

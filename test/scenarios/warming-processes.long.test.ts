@@ -36,6 +36,11 @@ function burst(): Promise<Asked[]> {
   );
 }
 
+/** Of the answers that are neither. */
+function said(answers: readonly Asked[]): string {
+  return JSON.stringify(answers.filter(({ status }) => status !== 202 && status !== 429));
+}
+
 test("over a day of bursts at both processes exactly the limit of each minute, hour and day is accepted", async () => {
   const { id } = await addVerifiedDomain(s, s.dns, "burst.example");
   const started = await s.ask("POST", `/v1/domains/${id}/warming/start`, { phase: "phase_1" });
@@ -51,7 +56,7 @@ test("over a day of bursts at both processes exactly the limit of each minute, h
       // The tenth hour fills the day too, and the longest window is named.
       const kind = hour >= 9 ? "daily" : "hourly";
       const refused = answers.filter(({ status }) => status === 429).map(({ body }) => body.limit_type);
-      assert.deepEqual(refused, Array(PARALLEL - accepted).fill(kind), `${hour}:${minute}`);
+      assert.deepEqual(refused, Array(PARALLEL - accepted).fill(kind), `${hour}:${minute} ${said(answers)}`);
       ofHour += accepted;
     }
     perHour.push(ofHour);

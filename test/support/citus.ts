@@ -5,9 +5,9 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import pg from "pg";
-import { distribute } from "../../src/platform/database/cells.ts";
+import { addCell, distribute } from "../../src/platform/database/citus/cells.ts";
 import { migrate } from "../../src/platform/database/migrate.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
 
@@ -47,8 +47,30 @@ const TRUST = "host all all 127.0.0.1/32 trust\n";
 
 let suite: { citus: Promise<Citus>; dir: string; databases: number } | null = null;
 
-/** A database of its own whose schema Citus keeps; the servers end with the last one. Not durable. */
+/**
+ * A cell of its own on a Citus that others use too, whose address as a superuser POSTERN_TEST_CITUS is, or (POSTERN_TEST_CITUS=1) a
+ * database of its own whose schema Citus keeps; those servers end with the last one. Not durable.
+ */
 export async function citusDatabase() {
+  const shared = process.env.POSTERN_TEST_CITUS ?? "";
+  return await (URL.canParse(shared) ? cellOn(shared) : databaseOfSuite());
+}
+
+/** What cells are named after a test file, before 8 digits that differ. */
+export function cellPrefix(file: string): string {
+  return `${basename(file)
+    .replace(/(\.long)?\.test\.ts$/, "")
+    .replaceAll("-", "_")}_`;
+}
+
+/** It stays: who started the servers removes them. */
+async function cellOn(shared: string) {
+  const name = cellPrefix(process.argv[1] ?? "") + randomBytes(4).toString("hex");
+  const url = await addCell(shared, { name, password: "-" });
+  return { url, admin_url: withSchema(shared, name), distributed: true, drop: async () => undefined };
+}
+
+async function databaseOfSuite() {
   if (suite === null) {
     const dir = mkdtempSync(join(tmpdir(), "postern-citus-"));
     chmodSync(dir, 0o711); // run by root, PostgreSQL runs as an ordinary user

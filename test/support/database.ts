@@ -19,7 +19,7 @@ export type TestDatabase = {
   url: string;
   /** As the superuser, on this same database: to look past row-level security. */
   admin_url: string;
-  /** With POSTERN_TEST_CITUS=1 Citus keeps its schema, on one of two workers. */
+  /** With POSTERN_TEST_CITUS Citus keeps its schema, on one of two workers. */
   distributed?: boolean;
   /** Removes the database, cutting sessions that are left on it. */
   drop(): Promise<void>;
@@ -30,7 +30,11 @@ let openDatabases = 0;
 
 /** A database of its own with the current schema and no rows. Call it in `before`, and `drop` in `after`. */
 export async function testDatabase(): Promise<TestDatabase> {
-  if (process.env.POSTERN_TEST_CITUS) return await citusDatabase();
+  return await (process.env.POSTERN_TEST_CITUS ? citusDatabase() : plainDatabase());
+}
+
+/** The same, never on Citus: what is restored or first made there needs the whole of a database. */
+export async function plainDatabase(): Promise<TestDatabase> {
   const server = await serverOfRun();
   const name = `postern_test_${randomBytes(8).toString("hex")}`;
   const url = await cloneTemplate(server, name);
