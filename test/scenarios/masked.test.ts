@@ -165,7 +165,8 @@ test("blocked contacts, disabled aliases, own mail, loops and refused authors ar
 test("a flood is limited with 450", async () => {
   const a = await alias();
   const codes = new Set<number>();
-  for (let n = 0; n < 35; n += 1) codes.add((await send({ to: a.full })).smtp_code);
+  // 30 in each minute of the clock: more than 60 are too many for one of two.
+  for (let n = 0; n < 65 && !codes.has(450); n += 1) codes.add((await send({ to: a.full })).smtp_code);
   assert.ok(codes.has(250) && codes.has(450), [...codes].join(" "));
 });
 
