@@ -3,7 +3,7 @@
 import { createHash, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { rootCertificates } from "node:tls";
-import { Agent, type Dispatcher, request } from "undici";
+import type { Agent, Dispatcher, request } from "undici";
 import { AcmeProblem, problemOf } from "./problems.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: JSON of the ACME server; what is used of it is checked where it is used
@@ -28,17 +28,17 @@ const NONCE_TRIES = 8;
 /** `key`: the account's, P-256. `ca_file`: of an authority of one's own. */
 export function openAcme(directory: string, { key, ca_file }: { key: KeyObject; ca_file: string | null }): Acme {
   const ca = ca_file === null ? {} : { ca: [...rootCertificates, readFileSync(ca_file, "utf8")] };
-  const agent = new Agent({
-    headersTimeout: ANSWER_MS,
-    bodyTimeout: ANSWER_MS,
-    connect: { timeout: ANSWER_MS, ...ca },
-  });
+  const times = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS, connect: { timeout: ANSWER_MS, ...ca } };
+  let agent: Agent | null = null;
   const jwk = publicJwk(key);
   let resources: Record<string, unknown> | null = null;
   let nonce: string | null = null;
 
   async function ask(method: "GET" | "HEAD" | "POST", url: string, body?: string): Promise<Raw> {
-    const raw = await exchange({ dispatcher: agent, method, url, body });
+    // With the first request: it takes some 20 MiB.
+    const undici = await import("undici");
+    agent ??= new undici.Agent(times);
+    const raw = await exchange({ request: undici.request, dispatcher: agent, method, url, body });
     nonce = raw.nonce ?? nonce;
     return raw;
   }
@@ -74,7 +74,7 @@ export function openAcme(directory: string, { key, ca_file }: { key: KeyObject; 
     },
     // RFC 7638: the members in this order.
     keyAuthorization: (token) => `${token}.${createHash("sha256").update(JSON.stringify(jwk)).digest("base64url")}`,
-    close: () => agent.close(),
+    close: async () => agent?.close(),
   };
   return acme;
 }
@@ -100,9 +100,15 @@ function encode(text: string): string {
 }
 
 type Raw = Answer & { nonce: string | null };
-type Exchange = { dispatcher: Dispatcher; method: "GET" | "HEAD" | "POST"; url: string; body: string | undefined };
+type Exchange = {
+  request: typeof request;
+  dispatcher: Dispatcher;
+  method: "GET" | "HEAD" | "POST";
+  url: string;
+  body: string | undefined;
+};
 
-async function exchange({ dispatcher, method, url, body }: Exchange): Promise<Raw> {
+async function exchange({ request, dispatcher, method, url, body }: Exchange): Promise<Raw> {
   const headers = { "content-type": "application/jose+json", "user-agent": "postern" };
   const { answer, text } = await reach(async () => {
     const given = await request(url, { dispatcher, method, headers, ...(body === undefined ? {} : { body }) });

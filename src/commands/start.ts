@@ -14,6 +14,7 @@ import { neededPlaces, refuseTakenPlaces } from "../platform/net/free-places.ts"
 import { holdPlaces } from "../platform/net/held-places.ts";
 import { placesOf } from "../platform/net/places.ts";
 import { leaveRoot } from "../platform/process/leave-root.ts";
+import { trimMemory } from "../platform/process/trim-memory.ts";
 import { noteDatabase, refuseEmptyDatabase } from "../platform/storage/data-folder.ts";
 import { judgeMasterKey, keepMasterKey } from "../platform/storage/master-key.ts";
 import type { World } from "../platform/world.ts";
@@ -61,6 +62,7 @@ async function start(options: { roles: Role[]; user?: string }): Promise<void> {
   });
   signal.stopBy(() => stopAll(opened, running));
   if (signal.asked()) return;
+  trimMemory();
   const where = running.address ? ` on ${running.address}` : "";
   console.log(`Postern is ready: ${options.roles.join(", ")}${where} (metrics on ${running.internal})`);
 }

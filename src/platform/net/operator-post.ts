@@ -1,6 +1,6 @@
 // HTTP to a server that the operator names in the settings (rspamd), on a private network or this very machine: the
 // deny-table of safe-fetch.ts does not apply, its limits do. Follows no redirect and retries nothing.
-import { Agent } from "undici";
+import type { Agent } from "undici";
 
 export type OperatorRequest = {
   url: string;
@@ -19,8 +19,11 @@ const CONNECTIONS_MAX = 32;
 
 /** A way to post; never throws for what the other side does. Idle connections do not keep the process alive. */
 export function createOperatorPost(): OperatorPost {
-  const agent = new Agent({ connections: CONNECTIONS_MAX, pipelining: 1 });
+  let agent: Agent | null = null;
   return async (request) => {
+    // With the first request: it takes some 20 MiB.
+    const undici = await import("undici");
+    agent ??= new undici.Agent({ connections: CONNECTIONS_MAX, pipelining: 1 });
     const abort = new AbortController();
     const limit = Promise.withResolvers<OperatorReply>();
     const timer = setTimeout(() => {

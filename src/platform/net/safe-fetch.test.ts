@@ -420,6 +420,17 @@ test("a server that never begins TLS ends at the time limit, and closing ends th
   assert.deepEqual(dialled, ["127.0.0.1"]);
 });
 
+test("once closed, nobody is asked any more, a request that was begun just before included", async () => {
+  const fetch = fetcher();
+  const begun = fetch(post(`${sink.url}/`));
+  await fetch.close();
+  assert.deepEqual(
+    [failureCode(await begun), failureCode(await fetch(post(`${sink.url}/`)))],
+    ["protocol", "protocol"],
+  );
+  assert.deepEqual(dialled, []);
+});
+
 test("what is not HTTP, and a connection that just ends, are failures of the protocol", async () => {
   for (const text of [
     "SSH-2.0-OpenSSH_9\r\n",

@@ -3,7 +3,7 @@
 // nothing, retries nothing. Not here: signing and retries (webhooks/), the table itself (addresses.ts).
 import { isIP } from "node:net";
 import { connect, type TLSSocket } from "node:tls";
-import { Agent, errors } from "undici";
+import type { Agent } from "undici";
 import { tlsFailureWords } from "../../text/tls-words.ts";
 import type { Answer, Resolver } from "../dns/resolver.ts";
 import { type Inside, literalAddressHost, mayConnect } from "./addresses.ts";
@@ -61,22 +61,37 @@ const REFUSED_PORTS = new Set([
   ...[1433, 1521, 2375, 3306, 5432, 6379, 9042, 9092, 11211, 27017],
 ]);
 
+const STOPPING = "the program is stopping";
+
 /** Makes the one way out to strangers' HTTPS servers. It never throws for what the other side does; see FetchResult. */
 export function createSafeFetch(options: SafeFetchOptions): SafeFetch {
   const dialling = new Set<TLSSocket>();
   // Connections are kept for each apart: what a customer may reach is no way for a policy's host.
   const outside = { ...options, inside: { loopback: options.inside.loopback } };
-  const [customers, others] = [agentFor(options, dialling), agentFor(outside, dialling)];
-  const run = (request: FetchRequest) =>
-    request.to_customer ? fetchOnce(customers, options, request) : fetchOnce(others, outside, request);
+  const agents = new Map<SafeFetchOptions, Agent>();
+  let isClosed = false;
+  const run = async (request: FetchRequest): Promise<FetchResult> => {
+    const undici = await loadUndici();
+    if (isClosed) return { kind: "failed", reason: STOPPING, code: "protocol", duration_ms: 0 };
+    const reach = request.to_customer ? options : outside;
+    const agent = agents.get(reach) ?? agentFor(undici, reach, dialling);
+    agents.set(reach, agent);
+    return await fetchOnce({ undici, agent }, reach, request);
+  };
   const close = async () => {
-    for (const socket of dialling) socket.destroy(new FetchError("protocol", "the program is stopping"));
-    await Promise.all([customers.destroy(), others.destroy()]);
+    isClosed = true;
+    for (const socket of dialling) socket.destroy(new FetchError("protocol", STOPPING));
+    await Promise.all(agents.values().map((agent) => agent.destroy()));
   };
   return Object.assign(run, { close });
 }
 
-function agentFor(options: SafeFetchOptions, dialling: Set<TLSSocket>): Agent {
+type Undici = typeof import("undici");
+/** With the first request: it takes some 20 MiB, which who asks nobody need not spend. */
+const loadUndici = (): Promise<Undici> => import("undici");
+type Loaded = { undici: Undici; agent: Agent };
+
+function agentFor({ Agent }: Undici, options: SafeFetchOptions, dialling: Set<TLSSocket>): Agent {
   return new Agent({
     connect: connector(options, dialling),
     allowH2: false,
@@ -126,7 +141,11 @@ class FetchError extends Error {
   }
 }
 
-async function fetchOnce(agent: Agent, options: SafeFetchOptions, request: FetchRequest): Promise<FetchResult> {
+async function fetchOnce(
+  { undici, agent }: Loaded,
+  options: SafeFetchOptions,
+  request: FetchRequest,
+): Promise<FetchResult> {
   const started = performance.now();
   const took = () => Math.round(performance.now() - started);
   const refusal = checkUrl(request.url, options.inside);
@@ -136,7 +155,7 @@ async function fetchOnce(agent: Agent, options: SafeFetchOptions, request: Fetch
     const answer = await exchange(agent, request, limit);
     return { kind: "answered", ...answer, duration_ms: took() };
   } catch (error) {
-    return { kind: "failed", ...explain(error), duration_ms: took() };
+    return { kind: "failed", ...explain(undici, error), duration_ms: took() };
   } finally {
     limit.end();
   }
@@ -204,7 +223,7 @@ function headerMap(headers: Record<string, string | string[] | undefined>): Map<
   return map;
 }
 
-function explain(error: unknown): { code: FetchFailure; reason: string } {
+function explain({ errors }: Undici, error: unknown): { code: FetchFailure; reason: string } {
   if (error instanceof FetchError) return { code: error.code, reason: error.message };
   if (error instanceof errors.HeadersOverflowError)
     return { code: "too_large", reason: "the response's headers are too large" };
