@@ -51,6 +51,13 @@ test("where the same words stand in one line and in two, one line stands for bot
   assert.equal(join?.("to one@x.example\n\nor two", false, plain), "to one@x.example\n\nor two");
 });
 
+test("the lines beside one with an address are remembered: it may be broken over both", () => {
+  for (const sent of ["> one@x.exa\n> mple; and nobody else here", "nobody else but one\n@x.example"]) {
+    const join = joining(sent);
+    assert.equal(join?.(sent.replace("else ", "else\n> "), false, plain), sent);
+  }
+});
+
 test("HTML whose source was broken reads in one line; what is preformatted keeps its lines", () => {
   const html = `<p>Hello</p><p>${LINE}</p><pre>a@b.example one\nc@d.example two</pre>`;
   const join = joining(html, true);

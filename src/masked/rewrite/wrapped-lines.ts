@@ -41,12 +41,18 @@ export function isLineDigest(digest: string): boolean {
   return digest.length !== OTHER_CHARS;
 }
 
-/** Digests of the lines that could hold an address. */
+/** Those that could hold an address, and those beside them: it may be broken over two lines. */
+function linesOfAddresses(lines: readonly string[]): string[] {
+  const like = lines.map(isLikeAddress);
+  return lines.filter((_line, at) => like[at - 1] || like[at] || like[at + 1]);
+}
+
+/** Digests of the lines that could hold an address, or a part of one. */
 export function lineDigests(key: string, source: string, isHtml: boolean): string[] {
   const lines = isHtml ? htmlLines(source) : source.split(BREAK);
   const digests = new Set<string>();
   let room = GAPS_MAX;
-  for (const line of new Set(lines.filter(isLikeAddress).slice(0, LINES_MAX))) {
+  for (const line of new Set(linesOfAddresses(lines).slice(0, LINES_MAX))) {
     const sums = gapsOf(line).map(({ before, gap, behind }) => sumOf(key, before, behind, gap));
     for (let at = 0; at < sums.length && room > 0; at += GAPS_OF_DIGEST) {
       const some = sums.slice(at, at + Math.min(room, GAPS_OF_DIGEST));
