@@ -17,7 +17,7 @@ import { buildWorld } from "./world.ts";
 
 const BEAT_MS = 500;
 /** Behind all that answers at once; as much as others leave it. */
-const NICE = 19;
+const NICE = 10;
 /** Of 1000: where memory is short, the kernel ends this process before the one that it belongs to. */
 const OOM_SCORE = "500";
 
