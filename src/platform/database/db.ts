@@ -102,6 +102,8 @@ const UNAVAILABLE_OF_CITUS = new RegExp(
     "^SSL connection has been closed",
     "^no connection to the server",
     "^could not (?:receive data from|send data to) server",
+    "^terminating connection (?:due to|because of)",
+    "^the database system is ",
   ].join("|"),
 );
 
