@@ -87,7 +87,8 @@ describe("behind PgBouncer in transaction mode", { skip }, () => {
     });
     assert.deepEqual(left, { scope: "", timeout: "10s" });
     const [open] = await db.query<{ n: number }>(
-      `select count(*)::int as n from pg_stat_activity where datname = current_database() and query not like 'listen %'`,
+      `select count(*)::int as n from pg_stat_activity where datname = current_database() and query not like 'listen %'
+          and usename = current_user and application_name not like 'citus%'`,
     );
     assert.ok(open && open.n <= SERVER_CONNECTIONS, `${open?.n} sessions`);
   });
