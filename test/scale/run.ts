@@ -4,30 +4,29 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { lacksCitus } from "../support/citus.ts";
 import { lineOf, lineWithout } from "./line.ts";
+import { readOptions, refuse } from "./options.ts";
 import { playScale } from "./play.ts";
 
-function usage(): never {
-  console.error(
-    "npm run scale [-- --cells n --organizations n --json], or -- pooler, or -- stories; every cell has an organization at least",
-  );
-  return process.exit(2);
-}
+const USE =
+  "npm run scale [-- --cells n --organizations n --json], or -- pooler, or -- stories; every cell has an organization at least";
 
 function readArguments() {
-  const { values } = parseArgs({
-    options: {
-      cells: { type: "string", default: "4" },
-      organizations: { type: "string", default: "8" },
-      json: { type: "boolean", default: false },
-    },
-  });
+  const options = {
+    cells: { type: "string", default: "4" },
+    organizations: { type: "string", default: "8" },
+    json: { type: "boolean", default: false },
+  } as const;
+  const { values } = readOptions({ options }, USE);
   const [cells, organizations] = [values.cells, values.organizations].map((text) =>
     /^\d{1,3}$/.test(text) ? Number(text) : 0,
   );
-  if (!cells || !organizations || organizations < cells) return usage();
+  if (!cells || !organizations || organizations < cells)
+    return refuse(
+      "--cells and --organizations are whole numbers from 1 to 999, and no cell is without an organization",
+      USE,
+    );
   return { cells, organizations, json: values.json };
 }
 

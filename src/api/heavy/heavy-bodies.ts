@@ -1,5 +1,5 @@
 // Bodies of heavy requests on their way to the process that does them: bytes on a pipe of its own, one body after another, in the order in
-// which their requests are announced over the channel. Messages of the channel would be copied three times.
+// which their requests are announced over the channel. Messages of the channel would be copies.
 import { Socket } from "node:net";
 import type { Duplex, Writable } from "node:stream";
 import { freeBytes } from "../../platform/process/free-bytes.ts";

@@ -3,28 +3,25 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { hasPgBouncer } from "../../support/pgbouncer.ts";
+import { readOptions, refuse } from "../options.ts";
 import { playPooler } from "./play.ts";
 import { verdictOf } from "./verdict.ts";
 
+const USE = "npm run scale -- pooler [--nodes n --connections n --seconds n --json]";
 const SIZES = ["nodes", "connections", "seconds"] as const;
 
 function readArguments() {
-  const { values } = parseArgs({
-    allowPositionals: true,
-    options: {
-      nodes: { type: "string", default: "50" },
-      connections: { type: "string", default: "100" },
-      seconds: { type: "string", default: "20" },
-      json: { type: "boolean", default: false },
-    },
-  });
+  const options = {
+    nodes: { type: "string", default: "50" },
+    connections: { type: "string", default: "100" },
+    seconds: { type: "string", default: "20" },
+    json: { type: "boolean", default: false },
+  } as const;
+  const { values } = readOptions({ allowPositionals: true, options }, USE);
   for (const name of SIZES) {
     if (/^[1-9]\d{0,2}$/.test(values[name])) continue;
-    console.error(`--${name} ${values[name]} is not a whole number from 1 to 999`);
-    console.error("npm run scale -- pooler [--nodes n --connections n --seconds n --json]");
-    process.exit(2);
+    refuse(`--${name} ${values[name]} is not a whole number from 1 to 999`, USE);
   }
   const [nodes, connections, seconds] = SIZES.map((name) => Number(values[name])) as [number, number, number];
   return { nodes, connections, seconds, json: values.json };

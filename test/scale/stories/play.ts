@@ -1,7 +1,7 @@
 // Test files of the scenarios, each played as `npm test` plays it, but that its database is a cell of a Citus that all of them share.
 import { execFile } from "node:child_process";
 import { globSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { listCells } from "../../../src/platform/database/citus/cells.ts";
 import { cellPrefix, startCitus } from "../../support/citus.ts";
 
@@ -26,7 +26,7 @@ export type StoriesPlayed = {
   /** Played in a cell. */
   files: number;
   tests: number;
-  skipped: number;
+  tests_skipped: number;
   failed: string[];
   /** Files that made databases of their own, as their matter is a database's start, its copies or its loss. */
   elsewhere: string[];
@@ -67,7 +67,7 @@ function summed(ended: Ended[], prefixes: Set<string>): StoriesPlayed {
   return {
     files: inCells.length,
     tests: sum("tests"),
-    skipped: sum("skipped"),
+    tests_skipped: sum("skipped"),
     failed: ended.filter(({ passed }) => !passed).map(({ file }) => file),
     elsewhere: ended.filter((one) => !inCells.includes(one)).map(({ file }) => file),
   };
@@ -82,7 +82,7 @@ function playFile(file: string, citus: string): Promise<Ended> {
       const counted = (word: string): number => Number(new RegExp(`^# ${word} (\\d+)$`, "m").exec(stdout)?.[1] ?? 0);
       const seconds = Math.round((performance.now() - startedAt) / 1000);
       const found = { tests: counted("pass"), skipped: counted("skipped"), output: failuresOf(stdout) };
-      done({ file: basename(file), passed: error === null, ...found, seconds });
+      done({ file, passed: error === null, ...found, seconds });
     }),
   );
 }

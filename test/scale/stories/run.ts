@@ -4,26 +4,22 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { lacksCitus } from "../../support/citus.ts";
+import { readOptions, refuse } from "../options.ts";
 import { playStories, storiesOf } from "./play.ts";
 
 const CELLS_MAX = 16;
 
-function usage(sentence: string): never {
-  console.error(`${sentence}\nnpm run scale -- stories [--cells 1..${CELLS_MAX} --json] [word of a file's name …]`);
-  return process.exit(2);
-}
+const USE = `npm run scale -- stories [--cells 1..${CELLS_MAX} --json] [word of a file's name …]`;
 
 function readArguments() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: { cells: { type: "string", default: "4" }, json: { type: "boolean", default: false } },
-  });
+  const options = { cells: { type: "string", default: "4" }, json: { type: "boolean", default: false } } as const;
+  const { values, positionals } = readOptions({ allowPositionals: true, options }, USE);
   const cells = Number(values.cells);
-  if (!Number.isInteger(cells) || cells < 1 || cells > CELLS_MAX) return usage(`--cells ${values.cells} is not known`);
+  if (!Number.isInteger(cells) || cells < 1 || cells > CELLS_MAX)
+    return refuse(`--cells ${values.cells} is not a whole number from 1 to ${CELLS_MAX}`, USE);
   const files = storiesOf(positionals.slice(1));
-  if (files.length === 0) return usage("no scenario has such a name");
+  if (files.length === 0) return refuse("no scenario has such a name", USE);
   return { cells, files, json: values.json };
 }
 

@@ -1,0 +1,16 @@
+// Options of the commands of this folder: what is not known ends with 2, and says so in a sentence.
+import { type ParseArgsConfig, parseArgs } from "node:util";
+
+/** As parseArgs reads them; `use` is the line that says how the command is used. */
+export function readOptions<Config extends ParseArgsConfig>(config: Config, use: string) {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    return refuse((error as Error).message, use);
+  }
+}
+
+export function refuse(sentence: string, use: string): never {
+  console.error(`${sentence}\n${use}`);
+  return process.exit(2);
+}
