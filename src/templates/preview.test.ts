@@ -157,4 +157,29 @@ describe("preview", () => {
     assertRefused(await api.ask("POST", `/v1/templates/${id}/preview`, { data: {} }), 400, "validation_error", "data");
     assertRefused(await api.ask("POST", `/v1/templates/${UNKNOWN}/preview`, {}), 404, "not_found");
   });
+
+  test("is not refused where others keep the machine busy: a rendering is limited by what it takes of the processor", async (t) => {
+    const { id } = await create({ html_body: "{{#each rows}}<p>{{this}}</p>{{/each}}" });
+    const rows = Array.from({ length: 500 }, (_, n) => n);
+    const render = () => api.ask("POST", `/v1/templates/${id}/preview`, { variables: { rows } });
+    let aheadMs = 0;
+    const clock = performance.now.bind(performance);
+    const hasty = t.mock.method(performance, "now", () => {
+      aheadMs += 250;
+      return clock() + aheadMs;
+    });
+    const busy = await render();
+    hasty.mock.restore();
+    assert.equal(busy.status, 200, JSON.stringify(busy.body));
+    const taken = process.threadCpuUsage.bind(process);
+    let more = 0;
+    t.mock.method(process, "threadCpuUsage", () => {
+      const { user, system } = taken();
+      more += 250_000;
+      return { user: user + more, system };
+    });
+    const slow = await render();
+    assertRefused(slow, 400, "template_error", "html_body");
+    assert.match(slow.body.error, /200 ms of the processor/);
+  });
 });

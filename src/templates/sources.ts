@@ -1,6 +1,7 @@
 // A version's three sources, parsed and rendered together: subject and text as they are, HTML with escaped variables.
 
 import { validateHeaderText } from "../mail/mime/write/validate-headers.ts";
+import { threadMs } from "../platform/process/thread-ms.ts";
 import { invalid, Refusal } from "../platform/refusal.ts";
 import { isLonger } from "../text/is-longer.ts";
 import { SOURCE_BYTES_MAX, type Template } from "./language/nodes.ts";
@@ -41,11 +42,14 @@ export function renderSources(
   parsed: ParsedSources,
   variables: readonly CheckedVariable[],
   values: Readonly<Record<string, unknown>>,
-  now: () => number,
 ): Sources {
   const defaults = defaultsOf(variables);
   const render = (field: Part, template: Template): string => {
-    const options = { escape: field === "html_body" ? ("html" as const) : ("none" as const), now, defaults };
+    const options = {
+      escape: field === "html_body" ? ("html" as const) : ("none" as const),
+      processorMs: threadMs,
+      defaults,
+    };
     const rendered = renderTemplate(template, values, options);
     if (rendered.ok) return rendered.text;
     const { message, reason, line, column } = rendered;

@@ -209,7 +209,7 @@ export async function previewTemplate(
     const sources = parseSources({ ...row, ...draft });
     const isDraft = Object.keys(draft).length > 0;
     const variables = checkedVariables(isDraft ? variablesOfDraft(row, sources) : row.variables);
-    const rendered = renderSources(sources, variables, values, world.clock.monotonic);
+    const rendered = renderSources(sources, variables, values);
     return {
       ...rendered,
       missing_variables: missingVariables(variables, values),
@@ -252,7 +252,7 @@ export function renderForSend(
     const missing = missingVariables(parsed.variables, variables);
     if (missing.length > 0) throw variableMissing(missing);
     const { sources, variables: declared } = parsed;
-    const rendered = await inTurn(orgId, () => renderSources(sources, declared, variables, world.clock.monotonic));
+    const rendered = await inTurn(orgId, () => renderSources(sources, declared, variables));
     return { template_id: current.id, version: current.version, ...rendered };
   };
 }

@@ -8,6 +8,7 @@ import type { Api } from "../../http/http.ts";
 import { createFairPlaces } from "../../platform/fair/fair-gate.ts";
 import { processorShares } from "../../platform/fair/processor-shares.ts";
 import { freeBytes } from "../../platform/process/free-bytes.ts";
+import { threadMs } from "../../platform/process/thread-ms.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import type { JsonCounts } from "../body/count-json.ts";
@@ -24,12 +25,6 @@ const PIECE_BYTES = 256 * 1024;
 const METHODS = new Set(["POST", "PUT", "PATCH"]);
 /** Of the connection, not of the answer; and what this thread has set already. */
 const OWN_HEADERS = /^(connection|keep-alive|transfer-encoding|content-length|date|x-request-id|ratelimit-.*)$/;
-
-/** Of the processor, what this thread took so far: where others keep it waiting, no organization is to blame for that. */
-export function threadMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-}
 
 /** Is what was counted in a body more than may be read here? */
 export function isMuch({ values, marks }: JsonCounts): boolean {

@@ -7,11 +7,12 @@ import type { ParsedMail } from "../../mail/mime/parsed-mail.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import { coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
 import { createLru, type Lru } from "../../platform/fair/lru.ts";
+import { threadMs } from "../../platform/process/thread-ms.ts";
 import type { World } from "../../platform/world.ts";
 import { readMail } from "../process/findings.ts";
 import { summarizeAuth } from "../process/payload.ts";
 import type { AuthSummary, Mail, RuleHit, RulesStep } from "../types.ts";
-import { type Compiled, compileTree, type Facts, holds } from "./conditions/conditions.ts";
+import { type Compiled, compileTree, type Facts, holds, type Pause } from "./conditions/conditions.ts";
 import * as queries from "./rules-queries.ts";
 
 const COMPILED_MAX = 1_000;
@@ -21,19 +22,30 @@ const TIME_MS_MAX = 5_000;
 /** The rules were not asked to their end. */
 export class RulesTookTooLong extends Error {}
 
-/** Lets others run between two expressions, for so long: one rule can try two thousand, of 50 ms each. */
-export function pauseInTime({ monotonic }: World["clock"]): () => Promise<void> {
-  const until = monotonic() + TIME_MS_MAX;
-  return async () => {
-    await nextTurn();
-    if (monotonic() > until) throw new RulesTookTooLong();
+/** Runs what asks rules, which awaits the pause between two expressions. */
+export type Asking = <T>(task: (pause: Pause) => Promise<T>) => Promise<T>;
+
+/**
+ * Others run in the pauses; what is asked between them may take 5 s of the processor in all, for one rule can try two thousand
+ * expressions, of 50 ms each. Rejects with RulesTookTooLong.
+ */
+export function askInTime(): Asking {
+  let takenMs = 0;
+  return (task) => {
+    let resumedAtMs = threadMs();
+    return task(async () => {
+      takenMs += threadMs() - resumedAtMs;
+      await nextTurn();
+      resumedAtMs = threadMs();
+      if (takenMs > TIME_MS_MAX) throw new RulesTookTooLong();
+    });
   };
 }
 
 type Kept = { revision: number; hit: RuleHit; compiled: Compiled };
 
 /** The step for customers' mail. */
-export function rulesStep(world: Pick<World, "db" | "clock" | "log">): RulesStep {
+export function rulesStep(world: Pick<World, "db" | "log">): RulesStep {
   const findVersions = versionFinder(world);
   const kept = createLru<Kept>(COMPILED_MAX);
   return async (mail, spam) => {
@@ -53,15 +65,15 @@ export function rulesStep(world: Pick<World, "db" | "clock" | "log">): RulesStep
 }
 
 async function firstHit(
-  world: Pick<World, "clock" | "log">,
+  world: Pick<World, "log">,
   rules: readonly Kept[],
   facts: Facts,
   mail: Pick<Mail, "org_id" | "id">,
 ): Promise<RuleHit | null> {
-  const pause = pauseInTime(world.clock);
+  const ask = askInTime();
   for (const { hit, compiled } of rules) {
     try {
-      if (await holds(compiled, facts, pause)) return hit;
+      if (await ask((pause) => holds(compiled, facts, pause))) return hit;
     } catch (error) {
       if (!(error instanceof RulesTookTooLong)) throw error;
       world.log.warn({ org_id: mail.org_id, email_id: mail.id, rule_id: hit.rule_id }, "rules took too long");

@@ -14,7 +14,7 @@ import { NO_FINDINGS } from "../read/emails.ts";
 import * as list from "../read/list-queries.ts";
 import { compileTree, type TraceStep, type Tree, trace } from "./conditions/conditions.ts";
 import { type Conditions, getRule, readMatch } from "./rules.ts";
-import { factsOf, pauseInTime, RulesTookTooLong } from "./rules-step.ts";
+import { askInTime, factsOf, RulesTookTooLong } from "./rules-step.ts";
 
 const LIMIT_DEFAULT = 10;
 
@@ -27,7 +27,7 @@ export type Tried = { email_id: string; matched: boolean; steps: TraceStep[] };
  * that is not the organization's; mail whose message is gone is left out.
  */
 export async function tryRule(
-  world: Pick<World, "db" | "blobs" | "clock">,
+  world: Pick<World, "db" | "blobs">,
   inbound: Pick<Inbound, "toMail">,
   account: Pick<Account, "org_id" | "acts_on_live">,
   request: TryRequest,
@@ -37,13 +37,13 @@ export async function tryRule(
   const compiled = compileTree(tree, request.conditions === undefined ? "match" : "conditions");
   const rows = await findRows(world, account, request, scope);
   const results: Tried[] = [];
-  const pause = pauseInTime(world.clock);
+  const ask = askInTime();
   for (const row of rows) {
     if (!(await findBytes(world, orgId, row.raw_id))) continue;
     const mail = inbound.toMail({ ...row, kind: row.route.kind, recipient: row.to_address });
     const read = await readMail(mail, await mail.examination.parsed());
     const facts = factsOf(mail, read, (row.findings ?? NO_FINDINGS).auth, row.spam_score);
-    const { matched, steps } = await trace(compiled, facts, pause).catch(tellTooLong);
+    const { matched, steps } = await ask((pause) => trace(compiled, facts, pause)).catch(tellTooLong);
     results.push({ email_id: row.id, matched, steps: steps.map((step) => flatPath(step, request)) });
   }
   return { results, tested: results.length, matched: results.filter(({ matched }) => matched).length };

@@ -59,3 +59,18 @@ test("one task of each runs after another, whoever came first with many", async 
   await Promise.all([...many, ...ours]);
   assert.deepEqual(reported, ["a", "b", "x", "c", "y", "d"]);
 });
+
+test("what a task took is the processor time alone: a machine that others keep busy is nobody's doing", async () => {
+  const spent: number[] = [];
+  const inTurn = createTurns({ monotonic: () => performance.now() }, (_who, ms) => spent.push(ms));
+  await inTurn("us", () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200));
+  await inTurn("us", () => {
+    const { user, system } = process.threadCpuUsage();
+    for (let now = process.threadCpuUsage(); now.user + now.system < user + system + 50_000; ) {
+      now = process.threadCpuUsage();
+    }
+  });
+  const [waited = 0, worked = 0] = spent;
+  assert.ok(waited < 100, `${waited} ms of waiting`);
+  assert.ok(worked >= 50, `${worked} ms of work`);
+});

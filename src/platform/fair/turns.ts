@@ -2,6 +2,7 @@
 // in one moment would stand in one row, and nothing would be read, answered or renewed meanwhile. Not here: tasks that take
 // long by themselves, which belong into a worker.
 import type { Clock } from "../clock.ts";
+import { threadMs } from "../process/thread-ms.ts";
 import { createRotation } from "./rotation.ts";
 
 /** Runs the task whole, now or in a later turn of the event loop, for `who`; resolves to what it returns. */
@@ -12,7 +13,7 @@ const TURN_MS = 20;
 
 /**
  * Tasks run in the order they come, one of each `who` after another. While few come they run at once, at the cost of two looks
- * at the clock. `spent` gets how long each took.
+ * at the clock. `spent` gets what each took of the processor, in milliseconds.
  */
 export function createTurns(
   clock: Pick<Clock, "monotonic">,
@@ -25,10 +26,10 @@ export function createTurns(
     // Only for who came first in this turn: nobody else would begin the next one.
     if (spentMs === 0) setImmediate(nextTurn);
     const startedMs = clock.monotonic();
+    const tookBeforeMs = threadMs();
     task();
-    const tookMs = clock.monotonic() - startedMs;
-    spentMs += Math.max(tookMs, Number.MIN_VALUE);
-    spent(who, tookMs);
+    spent(who, threadMs() - tookBeforeMs);
+    spentMs += Math.max(clock.monotonic() - startedMs, Number.MIN_VALUE);
   }
 
   function nextTurn(): void {

@@ -21,7 +21,7 @@ function parsed(source: string): Template {
 }
 
 function run(source: string, variables: Record<string, unknown> = {}, clock = standing): Rendered {
-  return renderTemplate(parsed(source), variables, { escape: "html", now: clock });
+  return renderTemplate(parsed(source), variables, { escape: "html", processorMs: clock });
 }
 
 function textOf(source: string, variables: Record<string, unknown> = {}): string {
@@ -125,7 +125,7 @@ describe("a tree that parseTemplate did not make is not rendered", () => {
   ];
   for (const template of forged) {
     test(JSON.stringify(template)?.slice(0, 60) ?? "undefined", () => {
-      assert.throws(() => renderTemplate(template as Template, {}, { escape: "html", now }), TypeError);
+      assert.throws(() => renderTemplate(template as Template, {}, { escape: "html", processorMs: now }), TypeError);
     });
   }
 });
@@ -183,7 +183,7 @@ describe("bombs end early", () => {
     assert.ok(ms < 250, `${ms} ms`);
   });
 
-  test("after 200 ms by the clock given, it stops", () => {
+  test("after 200 ms of the processor it stops", () => {
     let ms = 0;
     const rendered = run("{{#each a}}{{this}}{{/each}}", { a: list(4_000) }, () => {
       ms += RENDER_MS_MAX / 2;
@@ -278,7 +278,7 @@ describe("whatever the template and the variables", () => {
             assert.ok(result.line <= text.split(/\r\n?|\n/).length);
             return;
           }
-          const out = renderTemplate(result.template, values, { escape: "html", now });
+          const out = renderTemplate(result.template, values, { escape: "html", processorMs: now });
           if (out.ok) assert.ok(Buffer.byteLength(out.text) <= OUTPUT_BYTES_MAX);
           else assert.match(out.reason, /^(too_many_steps|output_too_large|too_slow|not_text)$/);
           rendered += 1;
@@ -299,7 +299,7 @@ describe("whatever the template and the variables", () => {
       fc.property(block, values, (text, given) => {
         const result = parseTemplate(text.replaceAll("{{{b}}}", "{{b}}"));
         if (!result.ok) return;
-        const out = renderTemplate(result.template, given, { escape: "html", now });
+        const out = renderTemplate(result.template, given, { escape: "html", processorMs: now });
         if (out.ok) assert.ok(!/[<>"'`]/.test(out.text), out.text);
       }),
       { numRuns: ROUNDS },

@@ -8,7 +8,7 @@ type Values = Record<string, unknown>;
 function render(source: string, variables: Values = {}, mode: "html" | "none" = "html"): string {
   const parsed = parseTemplate(source);
   assert.ok(parsed.ok, parsed.ok ? "" : parsed.message);
-  const rendered = renderTemplate(parsed.template, variables, { escape: mode, now: () => 0 });
+  const rendered = renderTemplate(parsed.template, variables, { escape: mode, processorMs: () => 0 });
   assert.ok(rendered.ok, rendered.ok ? "" : rendered.message);
   return rendered.text;
 }
@@ -139,7 +139,7 @@ test("a default fills in for a variable that is absent or null, in prints, condi
     ["vip", true],
     ["user.plan", "free"],
   ]);
-  const options = { escape: "html" as const, now: () => 0, defaults };
+  const options = { escape: "html" as const, processorMs: () => 0, defaults };
   const with_ = (variables: Values) => renderTemplate(parsed.template, variables, options);
   assert.deepEqual(with_({ list: [{}], vip: null }), { ok: true, text: "friend!friendfree" });
   assert.deepEqual(with_({ name: "", vip: false, user: { plan: "pro" } }), { ok: true, text: "pro" });
@@ -148,7 +148,7 @@ test("a default fills in for a variable that is absent or null, in prints, condi
 test("a list or an object is not printed; the answer names it and its place", () => {
   const parsed = parseTemplate("Hi\n {{user}}");
   assert.ok(parsed.ok);
-  const options = { escape: "html" as const, now: () => 0 };
+  const options = { escape: "html" as const, processorMs: () => 0 };
   const object = renderTemplate(parsed.template, { user: {} }, options);
   assert.deepEqual(object, {
     ok: false,

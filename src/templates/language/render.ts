@@ -24,8 +24,8 @@ export type Rendered = { ok: true; text: string } | RenderProblem;
 export type RenderOptions = {
   /** `html` for an HTML body; `none` for subjects and plain text, where `&amp;` would be shown as it stands. */
   escape: "html" | "none";
-  /** A monotonic clock in milliseconds. */
-  now: () => number;
+  /** Of the processor, what was taken so far, in milliseconds. */
+  processorMs: () => number;
   /** Values for variables that are absent or null, by canonical name. */
   defaults?: ReadonlyMap<string, string | number | boolean>;
 };
@@ -45,7 +45,7 @@ const CLOCK_EVERY_STEPS = 64;
 
 /**
  * Renders `template` with `variables` (values as JSON has them; absent ones print nothing). At most 2 MiB, 10,000 steps
- * and 200 ms; beyond that, and for a list or an object where text is due, the answer says why and where.
+ * and 200 ms of the processor; beyond that, and for a list or an object where text is due, the answer says why and where.
  */
 export function renderTemplate(
   template: Template,
@@ -56,7 +56,7 @@ export function renderTemplate(
   const run: Run = {
     out: "",
     steps: 0,
-    deadlineMs: options.now() + RENDER_MS_MAX,
+    deadlineMs: options.processorMs() + RENDER_MS_MAX,
     problem: null,
     escapes: options.escape === "html",
     variables,
@@ -128,8 +128,8 @@ function renderTag(node: Exclude<Node, { kind: "text" }>, frame: Frame | null, r
 function takeStep(place: Place, run: Run): boolean {
   run.steps += 1;
   if (run.steps > STEPS_MAX) stop(run, "too_many_steps", TOO_MANY_STEPS, place);
-  else if (run.steps % CLOCK_EVERY_STEPS === 0 && run.options.now() > run.deadlineMs) {
-    stop(run, "too_slow", `rendering takes longer than ${RENDER_MS_MAX} ms`, place);
+  else if (run.steps % CLOCK_EVERY_STEPS === 0 && run.options.processorMs() > run.deadlineMs) {
+    stop(run, "too_slow", `rendering takes more than ${RENDER_MS_MAX} ms of the processor`, place);
   }
   return run.problem === null;
 }

@@ -77,7 +77,7 @@ const template: Target = {
       assert.ok(parsed.line >= 1 && parsed.column >= 1 && parsed.message.length <= 300, parsed.message);
       return parsed.message.replace(/'.*?'/g, "").slice(0, 40);
     }
-    const render = () => renderTemplate(parsed.template, VARIABLES, { escape: "html", now: () => 0 });
+    const render = () => renderTemplate(parsed.template, VARIABLES, { escape: "html", processorMs: () => 0 });
     const rendered = render();
     assert.deepEqual(render(), rendered);
     if (!rendered.ok) return rendered.reason;
