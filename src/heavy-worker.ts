@@ -15,8 +15,10 @@ import { followKeyRing } from "./platform/storage/follow-key-ring.ts";
 import type { World } from "./platform/world.ts";
 import { buildWorld } from "./world.ts";
 
+type InnerServer = Awaited<ReturnType<typeof createInnerServer>>;
+
 const BEAT_MS = 500;
-/** Behind all that answers at once; as much as others leave it. */
+/** Behind all that answers at once; as much as others leave it. Not while it starts: on a busy machine that would take a minute. */
 const NICE = 10;
 /** Of 1000: where memory is short, the kernel ends this process before the one that it belongs to. */
 const OOM_SCORE = "500";
@@ -26,10 +28,10 @@ const processor = meter();
 const bodies = createBodyReader<HeavyRequest>((request, body) => void work(request, body));
 /** Undefined until `start` came. */
 let world: World;
-let opened: ReturnType<typeof openServer> | null = null;
+let opened: Promise<InnerServer> | null = null;
 let following: { stop(): Promise<void> } | null = null;
 
-stepBack();
+offerToEnd();
 // Its end is the other process's affair: a signal to the group comes to both, and requests are under way.
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => undefined);
 process.once("disconnect", () => process.exit());
@@ -61,12 +63,12 @@ function tell(message: FromHeavy): void {
 async function work(request: HeavyRequest, body: Buffer): Promise<void> {
   const { id } = request;
   asking.set(id, request);
-  const took = processor.begin();
   try {
-    const answer = await answerOf(request, body);
-    tell({ kind: "answer", id, answer: { ...answer, processor_ms: took() } });
+    // What the start takes counts for nobody.
+    const server = await theServer();
+    const { answer, processor_ms } = await processor.measure(() => answerOf(server, request, body));
+    tell({ kind: "answer", id, answer: { ...answer, processor_ms } });
   } catch (error) {
-    took();
     const { message, code } = error as NodeJS.ErrnoException;
     tell({ kind: "failed", id, message, ...(code === undefined ? {} : { code }) });
   } finally {
@@ -75,11 +77,11 @@ async function work(request: HeavyRequest, body: Buffer): Promise<void> {
 }
 
 async function answerOf(
+  { app, named }: InnerServer,
   { id, method, headers, ip }: HeavyRequest,
   payload: Buffer,
 ): Promise<Omit<HeavyAnswer, "processor_ms">> {
   const { "transfer-encoding": _coding, expect: _expect, "content-length": _length, ...kept } = headers;
-  const { app, named } = await theServer();
   const response = await app.inject({
     method: method as "POST",
     url: "/",
@@ -91,7 +93,7 @@ async function answerOf(
 }
 
 /** Opened with the first request, and again with the next one where the database could not be reached. */
-function theServer(): ReturnType<typeof openServer> {
+function theServer(): Promise<InnerServer> {
   opened ??= openServer().catch((error) => {
     opened = null;
     throw error;
@@ -99,14 +101,16 @@ function theServer(): ReturnType<typeof openServer> {
   return opened;
 }
 
-async function openServer() {
+async function openServer(): Promise<InnerServer> {
   following ??= await followKeyRing(world, process.ppid);
   const engine = createEngine(world);
-  return createInnerServer(world, {
+  const server = await createInnerServer(world, {
     mount: (api) => mountFeatures(api, world, engine),
     mountOpen: (api) => mountOpenRoutes(api, world, engine),
     find: (id) => asking.get(id),
   });
+  stepBack();
+  return server;
 }
 
 /** A blob that may not be on the disk ends the whole service, not this process alone. */
@@ -127,15 +131,25 @@ async function stop(): Promise<void> {
   process.exit(0);
 }
 
-/** Not everywhere can that be said, and it goes without. On Linux each thread has a priority of its own, and some run already. */
+/** On Linux each thread has a priority of its own; those to come take that of who starts them. */
 function stepBack(): void {
-  try {
+  whereAllowed(() => {
     const nice = Math.max(NICE, getPriority());
     setPriority(nice);
     for (const thread of readdirSync("/proc/self/task")) setPriority(Number(thread), nice);
-    writeFileSync("/proc/self/oom_score_adj", OOM_SCORE);
+  });
+}
+
+function offerToEnd(): void {
+  whereAllowed(() => writeFileSync("/proc/self/oom_score_adj", OOM_SCORE));
+}
+
+/** macOS, Windows, or a sandbox may not let that be said, and it goes without. */
+function whereAllowed(say: () => void): void {
+  try {
+    say();
   } catch {
-    // macOS, Windows, or a sandbox that forbids it.
+    // As it was.
   }
 }
 
@@ -150,16 +164,17 @@ function meter() {
     for (const [name, ms] of taken) taken.set(name, ms + part);
   };
   return {
-    begin() {
+    async measure<T>(task: () => Promise<T>): Promise<{ answer: T; processor_ms: number }> {
       divide();
       const name = Symbol("request");
       taken.set(name, 0);
-      return () => {
+      try {
+        const answer = await task();
         divide();
-        const ms = taken.get(name) ?? 0;
+        return { answer, processor_ms: taken.get(name) ?? 0 };
+      } finally {
         taken.delete(name);
-        return ms;
-      };
+      }
     },
   };
 }
