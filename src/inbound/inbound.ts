@@ -78,7 +78,7 @@ export type Inbound = {
 };
 
 const PARSERS = 2;
-const PARSE_WALL_MS = 10_000;
+const PARSE_PROCESSOR_MS = 10_000;
 const PARSE_MEMORY_MIB = 256;
 
 /** Mail for the operator is not judged: what is refused or hidden there is what somebody wanted to complain of. */
@@ -88,7 +88,7 @@ export type InboundOptions = Pick<ProcessorParts, "claims" | "quick_ms">;
 
 /** The engine of this process. `claims`: it also works on mail that other processes left behind (role mx). */
 export function createInbound(world: World, ports: InboundPorts, options: InboundOptions): Inbound {
-  const parser = createParsePool({ size: PARSERS, wall_ms: PARSE_WALL_MS, memory_mib: PARSE_MEMORY_MIB });
+  const parser = createParsePool({ size: PARSERS, processor_ms: PARSE_PROCESSOR_MS, memory_mib: PARSE_MEMORY_MIB });
   const examine = (about: Examinable, source: Buffer | (() => Promise<Buffer>)) =>
     createExamination(world, parser, about, source);
   const loadBytes = bytesLoader(world);

@@ -7,7 +7,7 @@ import { checkReply, OUTCOMES } from "./carry/checking.ts";
 
 /** 35 MiB as base64, with room for the rest. */
 const BYTES_MAX = 48 * 1024 * 1024;
-const PARSER = { size: 1, wall_ms: 10_000, memory_mib: 256 };
+const PARSER = { size: 1, processor_ms: 10_000, memory_mib: 256 };
 
 const Text = (description: string) => Type.String({ description });
 const Where = Text("Such as `part 2 of the message`");

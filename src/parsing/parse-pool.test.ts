@@ -7,7 +7,7 @@ import { createParsePool, type ParseOutcome, type ParsePool } from "./parse-pool
 const pools: ParsePool[] = [];
 
 function pool(options: Partial<Parameters<typeof createParsePool>[0]> = {}): ParsePool {
-  const made = createParsePool({ size: 1, wall_ms: 10_000, memory_mib: 256, ...options });
+  const made = createParsePool({ size: 1, processor_ms: 10_000, memory_mib: 256, ...options });
   pools.push(made);
   return made;
 }
@@ -71,7 +71,7 @@ describe("the parse pool", () => {
         },
       ],
     };
-    const made = pool({ size: 1, wall_ms: 60_000 });
+    const made = pool({ size: 1, processor_ms: 60_000 });
     await made.parse(Buffer.from(message));
     let longest = 0;
     let last = performance.now();
@@ -139,7 +139,7 @@ describe("the parse pool", () => {
 
   for (const order of ["throw", "exit", "sleep", "hang"].slice(0, rounds(3, 4))) {
     it(`tries messages that came together with one asked to ${order} by themselves`, async () => {
-      const made = pool({ worker: misbehaving, wall_ms: 2_500 });
+      const made = pool({ worker: misbehaving, processor_ms: 500 });
       const given = ["first", "one", order, "two", "three"];
       const outcomes = await Promise.all(given.map((text) => made.parse(Buffer.from(text))));
       assert.deepEqual(
@@ -163,8 +163,13 @@ describe("the parse pool", () => {
     });
   }
 
+  it("waits for a worker that others keep from the processor", async () => {
+    const made = pool({ worker: misbehaving, processor_ms: 400 });
+    assert.equal(textOf(await made.parse(Buffer.from("nap"))), "nap");
+  });
+
   it("ends a worker that hangs, and counts the time of the next message from when a worker has it", async () => {
-    const made = pool({ worker: misbehaving, wall_ms: 2_500 });
+    const made = pool({ worker: misbehaving, processor_ms: 500 });
     const [hung, next] = await Promise.all([made.parse(Buffer.from("hang")), made.parse(Buffer.from("patient"))]);
     assert.deepEqual(hung, { kind: "failed", reason: "the parser took too long" });
     assert.equal(textOf(next), "patient");

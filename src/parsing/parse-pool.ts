@@ -10,6 +10,7 @@ import type { ReturnedMail } from "../mail/returned-mail.ts";
 import type { BuiltReply, ReplyOrder } from "../masked/rewrite/reply.ts";
 import type { BuiltForwards, ForwardsOrder } from "../masked/rewrite/write-forwards.ts";
 import type { ParseAnswer, ParseJob, ParseTask } from "./parse-worker.ts";
+import { watchWorkerTime } from "./worker-time.ts";
 
 type Failed = { kind: "failed"; reason: string };
 export type ParseOutcome = { kind: "parsed"; mail: ParsedMail } | Failed;
@@ -37,8 +38,11 @@ export type ParsePool = {
 
 export type ParsePoolOptions = {
   size: number;
-  /** From the moment a worker has a message (and small ones with it, which are tried singly when it was not enough). */
-  wall_ms: number;
+  /**
+   * Of the processor, from the moment a worker has a message (and small ones with it, which are tried singly when it was not
+   * enough); by the clock six times as long (worker-time.ts).
+   */
+  processor_ms: number;
   memory_mib: number;
   /** Tests give workers that misbehave. */
   worker?: URL;
@@ -56,7 +60,7 @@ const TOGETHER_BYTES_MAX = 128 * 1024;
 
 /** `alone`: it was in a worker with others when that failed. */
 type Job = { task: ParseTask; bytes: Buffer; done: (answer: ParseAnswer | Failed) => void; alone: boolean };
-type Thread = { worker: Worker; jobs: Job[]; timer: NodeJS.Timeout };
+type Thread = { worker: Worker; jobs: Job[]; endWatch: () => void };
 type State = { options: ParsePoolOptions; waiting: Job[]; idle: Worker[]; busy: Set<Thread>; stopped: boolean };
 
 /** Workers with nothing to do, by what they are: a worker knows nothing of its pool, so each pool of a process takes any. */
@@ -130,13 +134,13 @@ function startNext(state: State): void {
   const thread: Thread = {
     worker,
     jobs,
-    timer: setTimeout(() => give("the parser took too long"), state.options.wall_ms),
+    endWatch: watchWorkerTime(worker, state.options.processor_ms, () => give("the parser took too long")),
   };
   let isOver = false;
   const give = (outcome: string | ParseAnswer[]) => {
     if (isOver) return;
     isOver = true;
-    clearTimeout(thread.timer);
+    thread.endWatch();
     worker.removeAllListeners();
     state.busy.delete(thread);
     if (typeof outcome === "string" || state.stopped) endWorker(worker);
@@ -224,8 +228,8 @@ async function stop(state: State): Promise<void> {
   state.stopped = true;
   const threads = [...state.busy];
   for (const job of state.waiting.splice(0)) job.done(failed("the parser has stopped"));
-  for (const { worker, jobs, timer } of threads) {
-    clearTimeout(timer);
+  for (const { worker, jobs, endWatch } of threads) {
+    endWatch();
     worker.removeAllListeners();
     for (const job of jobs) job.done(failed("the parser has stopped"));
   }

@@ -29,7 +29,7 @@ export function mountFailedPages(api: Api, world: CarryWorld, ports: BouncePorts
   });
 }
 
-const ENCRYPTER = { size: 1, wall_ms: 10_000, memory_mib: 256 };
+const ENCRYPTER = { size: 1, processor_ms: 10_000, memory_mib: 256 };
 
 /** Sending again encrypts, in a worker of its own that starts when it is needed. */
 export function withEncrypting(api: Api, ports: BouncePorts): AgainPorts {

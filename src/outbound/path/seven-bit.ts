@@ -11,7 +11,7 @@ export type SevenBitWriter = {
 
 /** Of 25 MB that take a second, some 3 ms. */
 const AT_ONCE_BYTES = 64 * 1024;
-const WRITER = { size: 1, wall_ms: 30_000, memory_mib: 256 };
+const WRITER = { size: 1, processor_ms: 30_000, memory_mib: 256 };
 
 export function createSevenBitWriter(): SevenBitWriter {
   const pool = createParsePool(WRITER);

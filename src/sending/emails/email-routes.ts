@@ -78,7 +78,7 @@ const Content = Named(
 
 const tags = ["Sending"];
 /** Starts with the first question, and only then costs memory. */
-const PARSER = { size: 1, wall_ms: 10_000, memory_mib: 256 };
+const PARSER = { size: 1, processor_ms: 10_000, memory_mib: 256 };
 
 export type EmailRouteDeps = RetryDeps & CancelDeps;
 
