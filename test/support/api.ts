@@ -57,7 +57,8 @@ export function testConfig(env: Record<string, string> = {}): Config {
     POSTERN_HOSTNAME: "postern.test",
     POSTERN_BASE_URL: "https://api.postern.test",
     POSTERN_TESTING_ALLOW_LOOPBACK: "1",
-    POSTERN_LOG_LEVEL: "silent",
+    // Who plays tests that others wrote wants to see why one was answered 500.
+    POSTERN_LOG_LEVEL: process.env.POSTERN_TEST_LOG_LEVEL ?? "silent",
     POSTERN_DNS: "127.0.0.1:9",
     ...env,
   });
