@@ -1,7 +1,7 @@
 // SQL that keeps every delivery in a lane that is looked at: lanes that were forgotten while somebody remembered them, and
 // times that lie ahead because the clock was set back. Healing, not routine; the routine is in queries.ts.
 
-import type { Query, Tx } from "../../platform/database/db.ts";
+import { isMissingValue, type Query, type Tx } from "../../platform/database/db.ts";
 
 /** Of these lanes those that mail may be put into. */
 export function openLanes(tx: Tx, ids: number[]) {
@@ -120,6 +120,5 @@ export function unparkBeyond(db: Query, slots: { source_id: string; slot: number
 
 /** A statement that put mail into a lane that is retired or not there: it wrote nothing. */
 export function isLaneGone(error: unknown): boolean {
-  const failure = error as { code?: string; table?: string; column?: string };
-  return failure?.code === "23502" && failure.table === "delivery" && failure.column === "lane_id";
+  return isMissingValue(error, "delivery", "lane_id");
 }

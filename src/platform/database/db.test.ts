@@ -4,7 +4,7 @@ import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../../../test/support/database.ts";
 import { until } from "../../../test/support/until.ts";
-import { type Db, isDuplicate, isRefusedBy, isUnavailable, openDb, whileUnavailable } from "./db.ts";
+import { type Db, isDuplicate, isMissingValue, isRefusedBy, isUnavailable, openDb, whileUnavailable } from "./db.ts";
 
 let database: TestDatabase;
 let admin: pg.Client;
@@ -50,6 +50,16 @@ describe("a row that a constraint refuses", () => {
     assert.equal(isRefusedBy(failure("23514", check), "allowance_not_exceeded"), true);
     assert.equal(isRefusedBy(failure("23514", check), "allowance"), false);
     assert.equal(isRefusedBy(undefined, "allowance"), false);
+    const missing = (table: string) =>
+      `null value in column "lane_id" of relation "${table}" violates not-null constraint`;
+    const fields = { table: "delivery", column: "lane_id" };
+    assert.equal(
+      isMissingValue(Object.assign(failure("23502", missing("delivery")), fields), "delivery", "lane_id"),
+      true,
+    );
+    assert.equal(isMissingValue(failure("23502", missing("delivery_111225")), "delivery", "lane_id"), true);
+    assert.equal(isMissingValue(failure("23502", missing("delivery_111225")), "delivery", "email"), false);
+    assert.equal(isMissingValue(failure("23502", missing("delivery_message_111225")), "delivery", "lane_id"), false);
   });
 });
 

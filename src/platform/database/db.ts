@@ -167,6 +167,15 @@ export function isRefusedBy(error: unknown, constraint: string): boolean {
   return said !== undefined && said.replace(/_\d{6,}$/, "") === constraint;
 }
 
+/** Did a column that must have a value refuse the row? SQLSTATE 23502. Citus names both in its words alone, the table with a shard's number. */
+export function isMissingValue(error: unknown, table: string, column: string): boolean {
+  const failure = (error ?? {}) as { code?: string; table?: string; column?: string; message?: string };
+  if (failure.code !== "23502") return false;
+  if (failure.table !== undefined) return failure.table === table && failure.column === column;
+  const said = /^null value in column "(\w+)" of relation "(\w+)"/.exec(failure.message ?? "");
+  return said?.[1] === column && said[2]?.replace(/_\d{6,}$/, "") === table;
+}
+
 /**
  * Batches look rows up by keys handed in as arrays. A plan made while a table was young (few rows, no statistics) joins
  * such an array by reading the whole table, and a prepared statement keeps it while the table grows: measured 1.7 ms of the
