@@ -10,23 +10,27 @@ const LOOK_MS_MIN = 20;
 
 /** Calls `onOver` once, when `worker` took `processor_ms` from now on, or six times that by the clock. Returns what ends the watch. */
 export function watchWorkerTime(worker: Worker, processor_ms: number, onOver: () => void): () => void {
-  const startedMs = performance.now();
+  const firstMs = Math.max(LOOK_MS_MIN, processor_ms * FIRST_LOOK);
+  const clockMsMax = processor_ms * CLOCK_TIMES;
   let timer: NodeJS.Timeout;
   let isEnded = false;
+  let clockMs = 0;
   const lookIn = (ms: number, look: () => Promise<void>): void => {
-    timer = setTimeout(() => void look(), Math.max(LOOK_MS_MIN, ms));
+    const waitMs = Math.max(LOOK_MS_MIN, ms);
+    timer = setTimeout(() => {
+      clockMs += waitMs;
+      void look();
+    }, waitMs);
   };
-  // What it took before the first look is counted by the clock, which is never less.
-  lookIn(processor_ms * FIRST_LOOK, async () => {
-    const firstMs = performance.now() - startedMs;
-    const before = await takenMs(worker);
+  lookIn(firstMs, async () => {
+    const atFirst = await takenMs(worker);
     const look = async (): Promise<void> => {
       const now = await takenMs(worker);
       if (isEnded) return;
-      const clockMs = performance.now() - startedMs;
-      const leftMs = processor_ms - (firstMs + now - before);
-      if (leftMs <= 0 || clockMs >= processor_ms * CLOCK_TIMES) onOver();
-      else lookIn(Math.min(leftMs, processor_ms * CLOCK_TIMES - clockMs), look);
+      // Up to the first look it may have worked all the time.
+      const tookMs = now === null || atFirst === null ? clockMs : firstMs + now - atFirst;
+      if (tookMs >= processor_ms || clockMs >= clockMsMax) onOver();
+      else lookIn(Math.min(processor_ms - tookMs, clockMsMax - clockMs), look);
     };
     if (!isEnded) lookIn(processor_ms - firstMs, look);
   });
@@ -36,9 +40,9 @@ export function watchWorkerTime(worker: Worker, processor_ms: number, onOver: ()
   };
 }
 
-async function takenMs(worker: Worker): Promise<number> {
-  // Node before 24.6.
-  if (!("cpuUsage" in worker)) return performance.now();
+/** Of the processor; null where that cannot be said, by Node before 24.6. */
+async function takenMs(worker: Worker): Promise<number | null> {
+  if (!("cpuUsage" in worker)) return null;
   try {
     const { user, system } = await worker.cpuUsage();
     return (user + system) / 1000;
