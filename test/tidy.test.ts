@@ -284,6 +284,10 @@ describe("statements", () => {
     complainsOfStatement("update event set seen = true where made_at + interval '1 day' < $1", /stable function/);
     complainsOfStatement("update event e set at = random() from x where e.id = x.id", /random/);
     complainsOfStatement("delete from event where at < clock_timestamp()", /clock_timestamp/);
+    complainsOfStatement("update event set n = pg_current_xact_id() where id = $1", /does not keep them/);
+    complainsOfStatement("insert into event (n) select txid_current() returning 1", /does not keep them/);
+    complainsOfStatement("delete from event where n < pg_snapshot_xmin(pg_current_snapshot())", /does not keep them/);
+    complainsOfStatement("select 1 from event where n < pg_snapshot_xmin(pg_current_snapshot())", /^$/);
     const conflict = "insert into event (id) values ($1) on conflict (id) do update set id = gen_random_uuid()";
     complainsOfStatement(conflict, /gen_random_uuid/);
     complainsOfStatement("update event set at = statement_timestamp(); select clock_timestamp()", /^$/);

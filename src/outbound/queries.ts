@@ -1,6 +1,7 @@
 // All SQL on delivery and lane: claim, finish, lanes. Every write after a claim names the owner; zero rows
 // means that the node was declared dead meanwhile and its result is dropped (reliability rule 3).
-import type { Query, Tx } from "../platform/database/db.ts";
+import { oldestNumber, ownNumber } from "../platform/database/citus/transaction-numbers.ts";
+import type { Db, Query, Tx } from "../platform/database/db.ts";
 import type { Job, Lane, Mark } from "./types.ts";
 
 type DueLanes = { busy: number[]; crowded?: string[]; held?: string[]; now: Date; limit: number };
@@ -440,27 +441,27 @@ const IDLE_LANE = `l.touched_at < $1 and l.next_at = 'infinity'
  * Drops lanes that nobody used since then and that hold nothing, at most `limit` of them. In two steps: a statement that began
  * before a lane was retired may put mail into it, so that it is deleted once no such transaction can be under way.
  */
-export async function dropIdleLanes(db: Query, before: Date, limit: number): Promise<void> {
-  await deleteRetired(db, before, limit);
-  await retireIdle(db, before, limit);
+export async function dropIdleLanes(db: Db, before: Date, limit: number): Promise<void> {
+  await deleteRetired(db, before, { limit, oldest: await oldestNumber(db) });
+  await db.transaction(async (tx) => retireIdle(tx, before, { limit, number: await ownNumber(tx) }));
 }
 
-export function deleteRetired(db: Query, before: Date, limit: number) {
+export function deleteRetired(db: Query, before: Date, { limit, oldest }: { limit: number; oldest: string }) {
   return db.execute(
     `delete from lane l
       where l.id = any(array(select l.id from lane l
-                              where l.retired_xid < pg_snapshot_xmin(pg_current_snapshot()) and ${IDLE_LANE} limit $2))
+                              where l.retired_xid < $3::text::xid8 and ${IDLE_LANE} limit $2))
         and l.retired_xid is not null and ${IDLE_LANE}`,
-    [before, limit],
+    [before, limit, oldest],
   );
 }
 
-export function retireIdle(db: Query, before: Date, limit: number) {
-  return db.execute(
-    `update lane l set retired_xid = pg_current_xact_id()
+export function retireIdle(tx: Tx, before: Date, { limit, number }: { limit: number; number: string }) {
+  return tx.execute(
+    `update lane l set retired_xid = $3::text::xid8
       where l.id = any(array(select l.id from lane l where l.retired_xid is null and ${IDLE_LANE} limit $2))
         and l.retired_xid is null and ${IDLE_LANE}`,
-    [before, limit],
+    [before, limit, number],
   );
 }
 

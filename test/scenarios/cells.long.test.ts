@@ -13,11 +13,13 @@ import { fillDatabase } from "../../src/backup/restore.ts";
 import { fileTarget } from "../../src/backup/store.ts";
 import { createClock } from "../../src/platform/clock.ts";
 import { addCell, distribute, isDistributed, listCells, moveCell } from "../../src/platform/database/citus/cells.ts";
-import { openDb } from "../../src/platform/database/db.ts";
+import { type Db, openDb } from "../../src/platform/database/db.ts";
 import { migrate } from "../../src/platform/database/migrate.ts";
 import { makePartitions } from "../../src/platform/database/partitions.ts";
 import { startEmbeddedPostgres } from "../../src/platform/postgres/embedded-postgres.ts";
+import { createRandom } from "../../src/platform/random.ts";
 import { createFolderBlobs } from "../../src/platform/storage/blobs.ts";
+import { insertListened, readEvents } from "../../src/webhooks/stream/stream-queries.ts";
 import { type Citus, lacksCitus, startCitus, withSchema } from "../support/citus.ts";
 import { connectToRows, digestTables } from "../support/table-digests.ts";
 
@@ -69,6 +71,8 @@ describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
     for (const id of [org, org.replace(/1$/, "2")])
       await db.execute("insert into organization (id, name, plan, state) values ($1, 'a', 'free', 'active')", [id]);
     await assert.rejects(distribute(url), /stop every process of Postern first/);
+    await makePartitions(db, Date.now());
+    await keepEvent(db);
     await db.close();
     assert.deepEqual(await organizations(), { system: 2, own: 1, other: 0 });
     assert.equal(await distribute(url), "postern");
@@ -77,7 +81,27 @@ describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
     await assert.rejects(distribute(url), /keeps this database's schema already/);
     assert.deepEqual(await migrate(url), []);
     await samplesNobody();
+    assert.deepEqual(await events(), kept);
   });
+
+  /** Ids of events for a reader, in order. */
+  const kept: string[] = [];
+
+  /** One that was written on a server that counted its transactions further than any here. */
+  async function keepEvent(db: Db): Promise<void> {
+    const id = createRandom(createClock({ offsetFile: null })).uuid();
+    const event = { org_id: org, id, event: "email.delivered", environment: "live", body: Buffer.from("{}") };
+    await db.transaction((tx) => insertListened(tx, [event], { at: new Date(), listened: "4000000000" }));
+    kept.push(id);
+  }
+
+  async function events(): Promise<string[]> {
+    const db = openDb(url, { onError: () => undefined, distributed: true });
+    const from = "00000000-0000-7000-8000-000000000000";
+    const wanted = { after: from, types: ["email.delivered" as const], environments: ["live"], from_id: from };
+    const rows = await db.asOrg(org, (tx) => readEvents(tx, org, wanted, 100)).finally(() => db.close());
+    return rows.map(({ id }) => id);
+  }
 
   /** No server samples columns with addresses of a day's tables, where the rows are. */
   async function samplesNobody(): Promise<void> {
@@ -140,6 +164,9 @@ describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
     const to = servers.find(({ port }) => port !== cell?.port && port !== citus.coordinator.port);
     assert.ok(cell && to);
     await assert.rejects(moveCell(url, { name: cell.name, to }), /name a superuser/);
+    const db = openDb(url, { onError: () => undefined, distributed: true });
+    await keepEvent(db).finally(() => db.close());
+    assert.deepEqual(await events(), kept.slice(0, 1));
     const added = await writing(() => moveCell(citus.adminUrlOf(), { name: cell.name, to }));
     assert.ok(added.length > 0);
     assert.deepEqual((await suppressed()).sort(), added.sort());
@@ -148,6 +175,7 @@ describe("a schema that Citus keeps", { skip: lacksCitus }, () => {
       [["postern", to.port]],
     );
     await samplesNobody();
+    assert.deepEqual(await events(), kept);
     assert.deepEqual(await organizations(), { system: 2, own: 1, other: 0 });
   });
 

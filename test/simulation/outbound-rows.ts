@@ -10,6 +10,7 @@ import * as healing from "../../src/outbound/queue/lane-queries.ts";
 import * as nodes from "../../src/outbound/queue/node-queries.ts";
 import * as policies from "../../src/outbound/route/policy-queries.ts";
 import * as relays from "../../src/outbound/route/relay-queries.ts";
+import { oldestNumber, ownNumber } from "../../src/platform/database/citus/transaction-numbers.ts";
 import * as stats from "../../src/stats/queries.ts";
 import * as suppressions from "../../src/suppressions/queries.ts";
 import * as webhooks from "../../src/webhooks/queue-queries.ts";
@@ -197,21 +198,28 @@ function laneStatements(rows: OutboundRows): [string, Statement][] {
         return asleep.length;
       },
     ],
+    [textOf((db) => oldestNumber(db)), () => [{ number: String(Math.min(...rows.open, NEVER)) }]],
     [
-      textOf((db) => queries.deleteRetired(db, new Date(0), 1)),
-      ([before, limit]) => {
-        const oldest = Math.min(...rows.open, NEVER);
-        const dropped = idleLanes(rows, ms(before)).filter(({ retired }) => retired !== null && retired < oldest);
+      textOf((db) => ownNumber(db)),
+      () => {
+        rows.last_id += 1;
+        return [{ number: String(rows.last_id) }];
+      },
+    ],
+    [
+      textOf((db) => queries.deleteRetired(db, new Date(0), { limit: 1, oldest: "1" })),
+      ([before, limit, oldest]) => {
+        const isOver = (retired: number | null) => retired !== null && retired < Number(oldest);
+        const dropped = idleLanes(rows, ms(before)).filter(({ retired }) => isOver(retired));
         for (const { id } of dropped.slice(0, limit)) writer.drop(lanes, id);
         return dropped.length;
       },
     ],
     [
-      textOf((db) => queries.retireIdle(db, new Date(0), 1)),
-      ([before, limit]) => {
+      textOf((db) => queries.retireIdle(db, new Date(0), { limit: 1, number: "1" })),
+      ([before, limit, number]) => {
         const idle = idleLanes(rows, ms(before)).filter(({ retired }) => retired === null);
-        rows.last_id += 1;
-        for (const lane of idle.slice(0, limit)) writer.change(lane, { retired: rows.last_id });
+        for (const lane of idle.slice(0, limit)) writer.change(lane, { retired: Number(number) });
         return idle.length;
       },
     ],

@@ -63,8 +63,12 @@ export function readEvents(db: Query, orgId: string, wanted: Wanted, limit: numb
 
 export type ListenedBody = { org_id: string; id: string; event: string; environment: string; body: Buffer };
 
-/** Keeps events for those who read them, each once. The number of the transaction is their place in the order. */
-export function insertListened(tx: Tx, bodies: readonly ListenedBody[], at: Date) {
+/** Keeps events for those who read them, each once. `listened`, the number of the transaction, is their place in the order. */
+export function insertListened(
+  tx: Tx,
+  bodies: readonly ListenedBody[],
+  { at, listened }: { at: Date; listened: string },
+) {
   const writer = arrayWriter();
   const column = (type: "uuid" | "text" | "bytea", name: keyof ListenedBody) =>
     writer.array(
@@ -73,7 +77,7 @@ export function insertListened(tx: Tx, bodies: readonly ListenedBody[], at: Date
     );
   return tx.execute(
     `insert into webhook_event (org_id, id, event, created_at, environment, listened, body)
-     select b.org_id, b.id, b.event, $1, b.environment, pg_current_xact_id(), b.body
+     select b.org_id, b.id, b.event, $1, b.environment, $7::text::xid8, b.body
        from unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::bytea[]) as b(org_id, id, event, environment, body)
      on conflict do nothing`,
     [
@@ -83,6 +87,7 @@ export function insertListened(tx: Tx, bodies: readonly ListenedBody[], at: Date
       column("text", "event"),
       column("text", "environment"),
       column("bytea", "body"),
+      listened,
     ],
   );
 }

@@ -1,5 +1,6 @@
 // Events as programs read them from the API instead of getting them posted: what is kept for them, and waiting for more. Every
 // event is read in the order in which it was committed, with the bytes that a webhook gets.
+import { ownNumber } from "../../platform/database/citus/transaction-numbers.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import { type Memory, remember } from "../../platform/fair/remember.ts";
 import { uuidFloor } from "../../platform/random.ts";
@@ -181,7 +182,7 @@ export async function keepForReaders(
     environment: String(event.payload.environment),
     body: bodyOf(event),
   });
-  await queries.insertListened(tx, kept.map(toRow), at);
+  await queries.insertListened(tx, kept.map(toRow), { at, listened: await ownNumber(tx) });
 }
 
 /** True if somebody reads this organization's events. */

@@ -76,6 +76,7 @@ async function give(client: pg.Client): Promise<string> {
   const { rows: named } = await client.query<{ name: string }>("select current_schema()::text as name");
   const { rows: walled } = await client.query<{ name: string }>(WALLED);
   for (const { name } of walled) await client.query(`alter table ${name} no force row level security`);
+  await client.query(numberAgain("webhook_event"));
   await client.query("select citus_schema_distribute(current_schema()::regnamespace)");
   for (const { name } of walled) await client.query(`alter table ${name} force row level security`);
   await client.query("commit");
@@ -146,7 +147,16 @@ export function moveCell(url: string, { name, to }: { name: string; to: Server }
     const move = "select citus_schema_move($1::regnamespace, $2, $3, shard_transfer_mode => 'auto')";
     await letReplicate(url, () => onceClean(() => client.query(move, [name, to.host, to.port])));
     await unsample(client, name);
+    await client.query(numberAgain(`${name}.webhook_event`));
   });
+}
+
+/**
+ * Events that wait for their readers have the numbers of transactions of the server that they come from: of one that counted further,
+ * nobody would see them here. They come first, by their ids, before all that is written from now on.
+ */
+function numberAgain(table: string): string {
+  return `update ${table} set listened = '3' where listened is not null`;
 }
 
 /**
