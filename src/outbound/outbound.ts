@@ -291,6 +291,8 @@ function admit(engine: Engine, admitted: Delivery): void {
   add(contextOf(engine, path), delivery);
 }
 
+const OTHERS_USED_UP = "the warm-up limit of the other addresses of the pool is reached for today";
+
 function contextOf({ world, parts }: Engine, path: Path): PathContext {
   return { world, parts, path };
 }
@@ -300,8 +302,12 @@ function admitElsewhere(engine: Engine, delivery: Delivery, usual: KnownSource):
   const { job, plan } = delivery;
   engine.otherSource
     .instead(job, usual)
-    .then(({ source, counted }) => {
-      add(contextOf(engine, pathOf(engine, source, plan)), { ...delivery, job: { ...job, counted } });
+    .then((other) => {
+      if (other === null) engine.finisher.push(job, deferredLocally(OTHERS_USED_UP, "4.3.5", "local"));
+      else {
+        const path = pathOf(engine, other.source, plan);
+        add(contextOf(engine, path), { ...delivery, job: { ...job, counted: other.counted } });
+      }
     })
     .catch((err) => {
       engine.world.log.error({ err, message_id: job.message_id }, "another address could not be chosen");

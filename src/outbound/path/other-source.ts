@@ -12,36 +12,43 @@ export type OtherSource = {
   /** Was the job refused for this address, and is to leave from another? */
   avoids(job: Job, usual: { id: string }): boolean;
   /**
-   * The address to use instead of `usual`, with an attempt of today set aside for it where these are counted, and that of
-   * `usual` given back; `usual` when no other has one left.
+   * The address to use instead of `usual`, with an attempt of today set aside for it where these are counted; null when no other
+   * has one left now. That of `usual` is given back.
    */
-  instead(job: Job, usual: KnownSource): Promise<{ source: KnownSource; counted: Counted | undefined }>;
+  instead(job: Job, usual: KnownSource): Promise<{ source: KnownSource; counted: Counted } | null>;
 };
 
 const REMEMBERED_MAX = 10_000;
 
 /** Nothing refused yet. */
-export function rememberRefused(sources: Pick<Sources, "sibling" | "today" | "grant" | "giveBack">): OtherSource {
+export function rememberRefused(
+  sources: Pick<Sources, "hasOther" | "sibling" | "today" | "grant" | "giveBack">,
+): OtherSource {
   const refused = createLru<string>(REMEMBERED_MAX);
+
+  async function setAside(usual: KnownSource) {
+    const asked = new Set<string>();
+    for (let other = sources.sibling(usual.id); other && !asked.has(other.id); other = sources.sibling(usual.id)) {
+      asked.add(other.id);
+      const counted = { source_id: other.id, day: sources.today() };
+      if ((await sources.grant(other, 1)) > 0) return { source: other, counted };
+    }
+    return null;
+  }
+
   const keyOf = ({ message_id, position }: Job) => `${message_id}/${position}`;
   return {
     note(job, { id }) {
       const key = keyOf(job);
-      if (refused.delete(key) || sources.sibling(id) === null) return false;
+      if (refused.delete(key) || !sources.hasOther(id)) return false;
       refused.set(key, id);
       return true;
     },
     avoids: (job, { id }) => refused.get(keyOf(job)) === id,
     async instead(job, usual) {
-      const asked = new Set<string>();
-      for (let other = sources.sibling(usual.id); other && !asked.has(other.id); other = sources.sibling(usual.id)) {
-        asked.add(other.id);
-        const counted = { source_id: other.id, day: sources.today() };
-        if ((await sources.grant(other, 1)) === 0) continue;
-        await giveBackAttempts(sources, [job]);
-        return { source: other, counted };
-      }
-      return { source: usual, counted: job.counted };
+      const other = await setAside(usual);
+      await giveBackAttempts(sources, [job]);
+      return other;
     },
   };
 }

@@ -187,6 +187,7 @@ describe("a message that was refused for its address", () => {
   const booked: string[] = [];
   /** Each of `others` has as many attempts left. */
   const pool = (others: KnownSource[], left = 1) => ({
+    hasOther: () => others.length > 0,
     sibling: () => others.find(({ id }) => !booked.includes(`none left at ${id}`)) ?? null,
     async grant({ id }: KnownSource, wanted: number) {
       booked.push(left > 0 ? `${wanted} at ${id}` : `none left at ${id}`);
@@ -203,7 +204,7 @@ describe("a message that was refused for its address", () => {
     assert.equal(memory.avoids(job, source("1")), false);
     assert.equal(memory.note(job, { id: "1" }), true);
     assert.equal(memory.avoids(job, source("1")), true);
-    assert.equal((await memory.instead(job, source("1"))).source.id, "2");
+    assert.equal((await memory.instead(job, source("1")))?.source.id, "2");
     assert.equal(memory.avoids(job, source("2")), false);
     assert.equal(memory.note(job, { id: "2" }), false);
   });
@@ -217,20 +218,23 @@ describe("a message that was refused for its address", () => {
   it("is counted where it leaves from, and no longer where it was", async () => {
     const memory = rememberRefused(pool([source("2")]));
     memory.note(job, { id: "1" });
-    const { counted } = await memory.instead({ ...job, counted: yesterday }, source("1"));
+    const other = await memory.instead({ ...job, counted: yesterday }, source("1"));
     assert.deepEqual(booked, ["1 at 2", "1 back at 1 on 2026-11-20"]);
-    assert.deepEqual(counted, { source_id: "2", day: "2026-11-21" });
+    assert.deepEqual(other?.counted, { source_id: "2", day: "2026-11-21" });
     booked.splice(0);
     await memory.instead(job, source("1"));
     assert.deepEqual(booked, ["1 at 2"], "nothing was counted at an address without a limit");
   });
 
-  it("passes over others that have no attempt left today", async () => {
-    const memory = rememberRefused(pool([source("2"), source("3")], 0));
-    memory.note(job, { id: "1" });
-    const { source: same, counted } = await memory.instead({ ...job, counted: yesterday }, source("1"));
-    assert.deepEqual([same.id, counted], ["1", yesterday]);
-    assert.deepEqual(booked, ["none left at 2", "none left at 3"]);
+  it("waits where no other has an attempt left today", async () => {
+    const others = pool([source("2"), source("3")], 0);
+    await rememberRefused(others).instead(job, source("1"));
+    const memory = rememberRefused(others);
+    assert.equal(memory.note(job, { id: "1" }), true, "it does not bounce where all attempts are set aside");
+    booked.splice(0);
+    assert.equal(await memory.instead({ ...job, counted: yesterday }, source("1")), null);
+    assert.deepEqual(booked, ["none left at 2", "none left at 3", "1 back at 1 on 2026-11-20"]);
+    assert.equal(memory.avoids(job, source("1")), true);
   });
 });
 

@@ -22,6 +22,8 @@ export type Sources = {
   /** Tells other nodes what this one can bind, and which nodes may hold the slots of a source. */
   holders(tx: Tx, node: number, nodes: number[]): Promise<(sourceId: string) => number[]>;
   departure(sourceId: string): Departure;
+  /** Has the pool another source that can send, today or when its limit allows it again? */
+  hasOther(sourceId: string): boolean;
   /** Another source of the pool that could be used now. */
   sibling(sourceId: string): KnownSource | null;
   /** May first attempts of this source's mail be made without a claim, that is, without counting? */
@@ -73,6 +75,11 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
     return (pools.get(poolOf(source)) ?? []).filter(({ id }) => id !== source.id);
   }
 
+  function sendingBeside(sourceId: string): KnownSource[] {
+    const own = known.get(sourceId);
+    return own ? othersOf(own).filter(canSend) : [];
+  }
+
   function departure(sourceId: string): Departure {
     const own = known.get(sourceId);
     if (!own) return { problem: "the address this mail was to leave from is not known here" };
@@ -98,10 +105,8 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
       return holdersAmong(tx, nodes);
     },
     departure,
-    sibling(sourceId) {
-      const own = known.get(sourceId);
-      return (own && othersOf(own).find((other) => canSend(other) && budget.hasRoom(other))) ?? null;
-    },
+    hasOther: (sourceId) => sendingBeside(sourceId).length > 0,
+    sibling: (sourceId) => sendingBeside(sourceId).find(budget.hasRoom) ?? null,
     isUnlimited(sourceId) {
       const own = known.get(sourceId);
       return own !== undefined && canSend(own) && dailyLimit(own.warmup_started_at, world.clock.now()) === null;
