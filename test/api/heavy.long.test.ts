@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { getPriority } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createHttpServer, type HttpServer } from "../../src/api/server.ts";
 import { mountFeatures, mountOpenRoutes } from "../../src/app.ts";
@@ -11,6 +12,7 @@ import type { World } from "../../src/platform/world.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
 import { freePort } from "../support/free-port.ts";
+import { until } from "../support/until.ts";
 import { addVerifiedDomain } from "../support/verified-domain.ts";
 
 const HEAVY_WORKER = new URL("../../src/heavy-worker.ts", import.meta.url);
@@ -281,6 +283,20 @@ function heavyProcesses(): number[] {
   const children = readFileSync(CHILDREN, "utf8").trim().split(" ").filter(Boolean).map(Number);
   return children.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("heavy-worker"));
 }
+
+test("what its start compiled is kept in the data folder, where the next start finds it", async (t) => {
+  // Without the folder that all tests share.
+  const shared = process.env.NODE_COMPILE_CACHE;
+  delete process.env.NODE_COMPILE_CACHE;
+  t.after(() => shared && Object.assign(process.env, { NODE_COMPILE_CACHE: shared }));
+  const other = await serverOver(api.world);
+  const to = await other.listen();
+  assert.equal((await post("/v1/send", mail({ text_body: "word ".repeat(60 * KIB) }), {}, to)).status, 202);
+  const kept = join(api.world.config.data_dir, "compiled");
+  const files = () => (existsSync(kept) ? readdirSync(kept, { recursive: true }) : []);
+  await until("compiled modules", () => files().length > 100);
+  await other.stop();
+});
 
 test("the other process stands behind this one, outlives a signal to both, and ends with the server", {
   skip: PROC_IS_THERE ? false : "there is no /proc",

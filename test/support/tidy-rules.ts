@@ -78,7 +78,7 @@ type Layer =
   | "unknown";
 
 /** Where a process or a thread begins. */
-const MAINS = ["main.ts", "heavy-worker.ts"];
+const MAINS = ["main.ts", "heavy-worker.ts", "heavy-service.ts"];
 /** What stands beside the features and may look into all of them. */
 const APP = ["app.ts", "world.ts", "doctor.ts"];
 
@@ -137,7 +137,7 @@ function checkLayout(source: Source): Violation[] {
   const report = (message: string) => violations.push({ rule: "layout", path, line: 1, message });
   if (layerOf(path) === "unknown" && !isTest(path)) {
     report(
-      "is at home in no layer: src/ holds main.ts, heavy-worker.ts, app.ts, ports.ts, world.ts, doctor.ts, config.ts, commands/, settings/, doctor/, backup/, certificates/, setup/, dashboard/, api/, http/, parsing/, mail/, platform/, text/ and the features",
+      "is at home in no layer: src/ holds main.ts, heavy-worker.ts, heavy-service.ts, app.ts, ports.ts, world.ts, doctor.ts, config.ts, commands/, settings/, doctor/, backup/, certificates/, setup/, dashboard/, api/, http/, parsing/, mail/, platform/, text/ and the features",
     );
   }
   if (!/^[a-z0-9]+(-[a-z0-9]+)*(\.((long\.)?test|fixture|d))?\.ts$/.test(basename(path)))

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, test } from "node:test";
 import { until } from "../../../test/support/until.ts";
 import { createClock } from "../../platform/clock.ts";
@@ -6,14 +9,18 @@ import { createLog } from "../../platform/process/log.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import { createHeavyProcess } from "./heavy-process.ts";
 
+const data_dir = mkdtempSync(join(tmpdir(), "postern-heavy-"));
 const log = createLog({ level: "silent", role: "test" });
 const clock = createClock({});
 const heavy = createHeavyProcess(
-  { config: {} as never, database_url: "", log, clock },
+  { config: { data_dir } as never, database_url: "", log, clock },
   new URL("./heavy-process.fixture.ts", import.meta.url),
   { look_ms: 20 },
 );
-after(() => heavy.stop());
+after(async () => {
+  await heavy.stop();
+  rmSync(data_dir, { recursive: true, force: true });
+});
 
 let requests = 0;
 
@@ -39,7 +46,7 @@ for (const [url, how] of [
 
 test("a process that has stopped takes nothing", async () => {
   const other = createHeavyProcess(
-    { config: {} as never, database_url: "", log, clock },
+    { config: { data_dir } as never, database_url: "", log, clock },
     new URL("./heavy-process.fixture.ts", import.meta.url),
   );
   await other.stop();
@@ -54,7 +61,7 @@ test("a body arrives whole, whatever its pieces", async () => {
 
 test("a process with nothing to do is ended, and what comes next starts another", async () => {
   const other = createHeavyProcess(
-    { config: {} as never, database_url: "", log, clock },
+    { config: { data_dir } as never, database_url: "", log, clock },
     new URL("./heavy-process.fixture.ts", import.meta.url),
     { idle_ms: 1 },
   );

@@ -1,4 +1,4 @@
-// The process for heavy requests: a second API (src/heavy-worker.ts), with a world of its own over the same database, so
+// The process for heavy requests: a second API (src/heavy-service.ts), with a world of its own over the same database, so
 // that whatever a request holds there, it holds nobody's mail, health or SMTP here. A process and not a thread: the kernel
 // can then prefer this one for the processor, and collecting the garbage there stops nothing here. It starts when it is first
 // needed, and is ended when it had nothing to do for a while: it takes as much memory as the service. One that runs out of memory
@@ -6,6 +6,7 @@
 // turn it is.
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Config } from "../../config.ts";
 import type { Account } from "../../http/http.ts";
@@ -135,7 +136,11 @@ function send(child: ChildProcess, message: ToHeavy): Promise<void> {
 function startProcess(world: OuterWorld, file: URL, lookMs: number): Running {
   const { config, log, database_url, distributed = false } = world;
   const stdio = ["inherit", "inherit", "inherit", "ipc", "pipe"] as const;
-  const child = fork(fileURLToPath(file), { execArgv: FLAGS, serialization: "advanced", stdio: [...stdio] });
+  const child = fork(fileURLToPath(file), [join(config.data_dir, "compiled")], {
+    execArgv: FLAGS,
+    serialization: "advanced",
+    stdio: [...stdio],
+  });
   const bodies = child.stdio[BODIES_FD] as Socket;
   const waiting: Waiting = new Map();
   const ended = Promise.withResolvers<void>();
