@@ -91,3 +91,14 @@ test("letters at random, as pictures in base64 are, are no packed text that is t
     assert.equal(encodedReadings(octets.toString("base64")).isCut, false, `${n}`);
   }
 });
+
+test("uuencode is read wherever its first line begins: a program that quotes may put it behind other words, or before a line", () => {
+  const encoded = `M;6%I;"!L96YA+G%U;VMK84!P<FEV870N97AA;7!L92\`@("\`@("\`@("\`@("\`@`;
+  for (const begin of ["begin 644 a.txt", "> begin 644 a.txt", "first@x.example begin 644 a.txt"]) {
+    const { texts } = encodedReadings(`${begin}\r\n> ${encoded}\r\n> \`\r\n> end`);
+    assert.ok(
+      texts.some(({ text }) => text.includes("mail lena.quokka@privat.example")),
+      begin,
+    );
+  }
+});

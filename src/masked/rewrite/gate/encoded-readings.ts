@@ -34,7 +34,8 @@ export function encodedReadings(given: string): Readings {
   runs.push(...packed.flatMap(({ found }) => found));
   // Links that track hold links that track.
   runs.push(...base64.flatMap((one) => [...base64Runs(one), ...hexRuns(one)]));
-  if (/^[> \t]*begin [0-7]{3,4} /m.test(text)) runs.push(fromUu(text));
+  // Wherever it stands: a program that quotes may begin a line there.
+  if (/\bbegin [0-7]{3,4} /.test(text)) runs.push(fromUu(text));
   if (text.includes("=ybegin ")) runs.push(fromYenc(text));
   const whole: string[] = [];
   if (/=(?:[0-9A-Fa-f]{2}|\r?\n)/.test(text)) whole.push(fromQuoted(text));
