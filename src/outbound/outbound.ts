@@ -92,6 +92,7 @@ const STOP_WITHIN_MS = 40_000;
 const STOP_LOOK_MS = 20;
 const AGAIN_MS = 1_000;
 const WITHDRAWN_FOR_MS = 5_000;
+const OTHERS_USED_UP = "the warm-up limit of the other addresses of the pool is reached for today";
 
 /** The mail that this process holds, and the paths that it goes by. */
 type AtHand = { paths: Map<string, Path>; lanePaths: Map<number, Path>; memory: Memory };
@@ -290,8 +291,6 @@ function admit(engine: Engine, admitted: Delivery): void {
   engine.lanePaths.set(lane.id, path);
   add(contextOf(engine, path), delivery);
 }
-
-const OTHERS_USED_UP = "the warm-up limit of the other addresses of the pool is reached for today";
 
 function contextOf({ world, parts }: Engine, path: Path): PathContext {
   return { world, parts, path };

@@ -12,10 +12,10 @@ export type OtherSource = {
   /** Was the job refused for this address, and is to leave from another? */
   avoids(job: Job, usual: { id: string }): boolean;
   /**
-   * The address to use instead of `usual`, with an attempt of today set aside for it where these are counted; null when no other
-   * has one left now. That of `usual` is given back.
+   * The address to use instead of `usual`, with an attempt of today set aside for it where these are counted, and that of `usual`
+   * given back. `usual` when no other can send any more; null when others can, and none has an attempt left now.
    */
-  instead(job: Job, usual: KnownSource): Promise<{ source: KnownSource; counted: Counted } | null>;
+  instead(job: Job, usual: KnownSource): Promise<{ source: KnownSource; counted: Counted | undefined } | null>;
 };
 
 const REMEMBERED_MAX = 10_000;
@@ -46,6 +46,7 @@ export function rememberRefused(
     },
     avoids: (job, { id }) => refused.get(keyOf(job)) === id,
     async instead(job, usual) {
+      if (!sources.hasOther(usual.id)) return { source: usual, counted: job.counted };
       const other = await setAside(usual);
       await giveBackAttempts(sources, [job]);
       return other;

@@ -226,6 +226,16 @@ describe("a message that was refused for its address", () => {
     assert.deepEqual(booked, ["1 at 2"], "nothing was counted at an address without a limit");
   });
 
+  it("leaves from where it was refused when the others were taken away meanwhile", async () => {
+    const others = [source("2")];
+    const memory = rememberRefused(pool(others));
+    memory.note(job, { id: "1" });
+    others.pop();
+    const { source: same, counted } = (await memory.instead({ ...job, counted: yesterday }, source("1"))) ?? {};
+    assert.deepEqual([same?.id, counted, booked], ["1", yesterday, []]);
+    assert.equal(memory.note(job, { id: "1" }), false, "a second refusal ends it");
+  });
+
   it("waits where no other has an attempt left today", async () => {
     const others = pool([source("2"), source("3")], 0);
     await rememberRefused(others).instead(job, source("1"));

@@ -76,8 +76,8 @@ function summed(ended: Ended[], prefixes: Set<string>): StoriesPlayed {
 function playFile(file: string, citus: string): Promise<Ended> {
   const { NODE_TEST_CONTEXT: _of_this, ...env } = process.env;
   const startedAt = performance.now();
-  const seen = { POSTERN_TEST_CITUS: citus, POSTERN_TEST_LOG_LEVEL: "error" };
-  const options = { cwd: ROOT, env: { ...env, ...seen }, timeout: FILE_MS, maxBuffer: 2 ** 26 };
+  const own = { POSTERN_TEST_CITUS: citus, POSTERN_TEST_LOG_LEVEL: "error" };
+  const options = { cwd: ROOT, env: { ...env, ...own }, timeout: FILE_MS, maxBuffer: 2 ** 26 };
   return new Promise((done) =>
     execFile(process.execPath, ["--test", "--test-reporter=tap", join(FOLDER, file)], options, (error, stdout) => {
       const counted = (word: string): number => Number(new RegExp(`^# ${word} (\\d+)$`, "m").exec(stdout)?.[1] ?? 0);
