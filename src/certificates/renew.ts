@@ -89,9 +89,10 @@ type Failed = { directory: string; error: Error; row: queries.Stored };
 async function fail({ db, clock, log }: RenewWorld, { directory, error, row }: Failed): Promise<void> {
   const afterMs = (error instanceof AcmeProblem ? error.retry_after_ms : null) ?? 0;
   const waitMs = Math.max(afterMs, Math.min(RETRY_MS * 2 ** row.failures, RETRY_MS_MAX));
-  const renew_at = new Date(clock.now() + waitMs);
+  const at = new Date(clock.now());
+  const renew_at = new Date(at.getTime() + waitMs);
   log.error({ why: error.message, directory, again_at: renew_at }, "no certificate was issued; the one in use stays");
-  await queries.storeFailure(db, directory, { failure: error.message, renew_at, at: new Date(clock.now()) });
+  await queries.storeFailure(db, directory, { failure: error.message, renew_at, at });
 }
 
 function count({ metrics }: RenewWorld, result: "issued" | "failed"): void {
