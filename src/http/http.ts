@@ -73,6 +73,8 @@ declare module "fastify" {
     judges_items?: boolean;
     /** Takes the processor for long whatever its body is: done in the process for heavy requests (api/heavy/heavy.ts). */
     heavy?: boolean;
+    /** Bytes up to which a body is read on this thread, where that is not what heavy.ts takes for all others. */
+    light_bytes_max?: number;
     /** What a test key is refused here, as the end of "a test key cannot …": the operation is about live mail only. */
     live_keys_only?: string;
     /** The same, where the path names a domain that a live key made. */

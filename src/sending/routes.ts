@@ -33,6 +33,9 @@ import {
   SuppressedList,
 } from "./shape.ts";
 
+/** A hundred e-mails of 5 KB: they are composed in turns with everything else, so that only reading the call is work of one piece. */
+const LIGHT_BATCH_BYTES_MAX = 512 * 1024;
+
 const Emails = Type.Array(SendBody, {
   minItems: 1,
   maxItems: BATCH_MAX,
@@ -203,7 +206,7 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
     {
       bodyLimit: REQUEST_BYTES_MAX,
       // An item that has not the shape of an e-mail is that item's result, so the body is judged item by item.
-      config: { judges_items: true },
+      config: { judges_items: true, light_bytes_max: LIGHT_BATCH_BYTES_MAX },
       validatorCompiler: (route) => (route.httpPart === "body" ? () => true : compile(route as never)),
       schema: {
         operationId: "sendBatch",

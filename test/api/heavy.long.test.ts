@@ -94,6 +94,14 @@ test("a small body with much in it is done in the other process, too", async () 
   assert.deepEqual([marked.count, marked.result.status], [1, 202]);
 });
 
+test("a batch of a hundred ordinary e-mails is done here, and one larger than half a megabyte in the other process", async () => {
+  const batch = (words: number) => Array.from({ length: 100 }, () => mail({ text_body: "word ".repeat(words) }));
+  const ordinary = await handedOver(() => post("/v1/send/batch", batch(900)));
+  assert.deepEqual([ordinary.count, ordinary.result.status], [0, 202]);
+  const large = await handedOver(() => post("/v1/send/batch", batch(1_100)));
+  assert.deepEqual([large.count, large.result.status], [1, 202]);
+});
+
 test("of a body that does not say how long it is, its length decides", async () => {
   const chunked = (body: object) =>
     fetch(`${base_url}/v1/send`, {

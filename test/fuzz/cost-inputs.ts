@@ -35,7 +35,16 @@ const PLACES: readonly Place[] = [
       body: ["{", '"z":1}'],
     },
   },
-  { path: "/v1/send/batch", bytes_max: 24 * MIB, fields: { emails: ['{"emails":[', "{}]}"], body: ["[", "{}]"] } },
+  {
+    path: "/v1/send/batch",
+    bytes_max: 24 * MIB,
+    fields: {
+      emails: ['{"emails":[', "{}]}"],
+      body: ["[", "{}]"],
+      html_body: [`[{${SEND},"html_body":"`, '"}]'],
+      text_body: [`[{${SEND},"text_body":"`, '"}]'],
+    },
+  },
   {
     path: "/v1/templates",
     bytes_max: 4 * MIB,
@@ -143,7 +152,7 @@ const XML = [
   "<row><source_ip>1.2.3.4</source_ip></row>",
   "]]>",
 ];
-const SIZES = [2 * KIB, 16 * KIB, 64 * KIB, 200 * KIB, 255 * KIB, MIB, 8 * MIB, 24 * MIB];
+const SIZES = [2 * KIB, 16 * KIB, 64 * KIB, 200 * KIB, 255 * KIB, 510 * KIB, MIB, 8 * MIB, 24 * MIB];
 
 /** The worst that was known before the search, to begin with. */
 export const KNOWN: readonly CostInput[] = [
@@ -156,6 +165,8 @@ export const KNOWN: readonly CostInput[] = [
   { path: "/v1/send", field: "html_body", piece: "<", bytes: 20 * MIB },
   { path: "/v1/send", field: "html_body", piece: "&amp;", bytes: 20 * MIB },
   { path: "/v1/send/batch", field: "emails", piece: "{},", bytes: 8 * MIB },
+  { path: "/v1/send/batch", field: "html_body", piece: "é", bytes: 510 * KIB },
+  { path: "/v1/send/batch", field: "text_body", piece: "=", bytes: 510 * KIB },
 ];
 
 /** Another input: one that is new, or a known one with a change. */

@@ -14,7 +14,7 @@ import type { World } from "../../platform/world.ts";
 import type { JsonCounts } from "../body/count-json.ts";
 import type { HeavyProcess } from "./heavy-process.ts";
 
-/** Larger bodies are gathered and handed over unread. */
+/** Larger bodies are gathered and handed over unread, but where their route says otherwise (`light_bytes_max`). */
 const LIGHT_BYTES_MAX = 256 * 1024;
 /** What a body read here may hold: members and elements, and tags, entities and escapes in its texts. */
 const LIGHT_VALUES_MAX = 5_000;
@@ -77,7 +77,8 @@ export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, h
     // Before it is gathered: 24 MiB of a body that will be refused cost the shared thread as much as any other.
     if (isHeavy || announcesMuch(request)) refuseIfOver(request.account.org_id);
     const { pieces, bytes } = await gather(request, payload as Readable);
-    if (!isHeavy && bytes <= LIGHT_BYTES_MAX) return Readable.from(pieces.map((piece) => Buffer.from(piece.buffer)));
+    if (!isHeavy && bytes <= lightBytesMax(request))
+      return Readable.from(pieces.map((piece) => Buffer.from(piece.buffer)));
     await answerAside(request, reply, pieces);
     return reply as never;
   });
@@ -111,13 +112,18 @@ function isDivertible(request: FastifyRequest): boolean {
   return config.heavy === true || /^application\/json\s*(;|$)/i.test(request.headers["content-type"] ?? "");
 }
 
-function isSmall({ headers }: FastifyRequest): boolean {
-  const announced = headers["content-length"];
-  return announced === undefined ? headers["transfer-encoding"] === undefined : Number(announced) <= LIGHT_BYTES_MAX;
+function isSmall(request: FastifyRequest): boolean {
+  const { headers } = request;
+  if (headers["content-length"] === undefined) return headers["transfer-encoding"] === undefined;
+  return !announcesMuch(request);
 }
 
-function announcesMuch({ headers }: FastifyRequest): boolean {
-  return Number(headers["content-length"] ?? 0) > LIGHT_BYTES_MAX;
+function announcesMuch(request: FastifyRequest): boolean {
+  return Number(request.headers["content-length"] ?? 0) > lightBytesMax(request);
+}
+
+function lightBytesMax({ routeOptions }: FastifyRequest): number {
+  return routeOptions.config.light_bytes_max ?? LIGHT_BYTES_MAX;
 }
 
 type Pieces = Uint8Array<ArrayBuffer>[];
