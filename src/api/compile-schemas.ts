@@ -5,17 +5,31 @@ import { Ajv, type Options, type ValidateFunction } from "ajv";
 import type { TSchema } from "typebox";
 import { isDay, isTime } from "../http/date-range.ts";
 import type { Api } from "../http/http.ts";
+import type { Took, WorkMeter } from "../platform/process/thread-ms.ts";
 import { nullDropper } from "./body/absent-nulls.ts";
 import { idLowerer } from "./id-case.ts";
 
 type Judge = { (value: unknown): boolean; errors: ValidateFunction["errors"] };
 type SerializerFactory = ReturnType<typeof fastJsonStringifyCompiler>;
 
+/** What the validators took since it was last asked. Making them is nobody's doing. */
+export type Judged = { take(): Took };
+
+const NOTHING: Took = { ms: 0, elapsed_ms: 0 };
+
 /**
  * Installs the validators of requests. Bodies are taken as they are (a number is no string); query strings are text and
  * are read as what the schema says.
  */
-export function compileAtFirstUse(app: Api): void {
+export function compileAtFirstUse(app: Api, meter: WorkMeter): Judged {
+  let sum = NOTHING;
+  const measure = (judge: () => boolean): boolean => {
+    meter.begin();
+    const isValid = judge();
+    const { ms, elapsed_ms } = meter.end();
+    sum = { ms: sum.ms + ms, elapsed_ms: sum.elapsed_ms + elapsed_ms };
+    return isValid;
+  };
   const options: Options = {
     allErrors: false,
     useDefaults: true,
@@ -30,11 +44,23 @@ export function compileAtFirstUse(app: Api): void {
   const coercing = withFormats(new Ajv({ ...options, coerceTypes: true }));
   app.setValidatorCompiler(({ schema, httpPart, method }) => {
     const isCreate = httpPart === "body" && method === "POST";
-    return judgeAtFirstUse(() => {
+    const make = (): Judge => {
       const prepared = [idLowerer(schema as TSchema), isCreate ? nullDropper(schema as TSchema) : null];
       return preparing(prepared, (httpPart === "body" ? exact : coercing).compile(schema as object));
-    });
+    };
+    return judgeAtFirstUse(make, httpPart === "body" ? measure : run);
   });
+  return {
+    take() {
+      const taken = sum;
+      sum = NOTHING;
+      return taken;
+    },
+  };
+}
+
+function run(judge: () => boolean): boolean {
+  return judge();
 }
 
 /** Fastify's own writer of answers, made for a schema when it is first needed. */
@@ -49,12 +75,13 @@ export const serializersAtFirstUse: SerializerFactory = (shared, options) => {
   };
 };
 
-function judgeAtFirstUse(make: () => Judge): Judge {
+function judgeAtFirstUse(make: () => Judge, measured: (judge: () => boolean) => boolean): Judge {
   let made: Judge | null = null;
   const judge = (value: unknown): boolean => {
     made ??= make();
-    const isValid = made(value);
-    judge.errors = made.errors;
+    const known = made;
+    const isValid = measured(() => known(value));
+    judge.errors = known.errors;
     return isValid;
   };
   judge.errors = null as Judge["errors"];

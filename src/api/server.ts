@@ -13,12 +13,11 @@ import { personAccounts } from "../people/people.ts";
 import { isWithin } from "../platform/net/addresses.ts";
 import { listenTls, type TlsListener } from "../platform/net/tls-listener.ts";
 import type { Pressure } from "../platform/process/pressure.ts";
-import { threadMs } from "../platform/process/thread-ms.ts";
+import { createWorkMeter } from "../platform/process/thread-ms.ts";
 import type { World } from "../platform/world.ts";
 import { Event } from "../webhooks/types.ts";
 import { logAccess } from "./access-log.ts";
 import { judgePeople, refuseMaskKey, requireKey, requireLiveKey } from "./auth.ts";
-import type { JsonCounts } from "./body/count-json.ts";
 import { readJsonBodies } from "./body/json-body.ts";
 import { demandEmptyBody } from "./body/no-body.ts";
 import { refuseNul } from "./body/refuse-nul.ts";
@@ -30,7 +29,7 @@ import { noteCutOff } from "./cut-off.ts";
 import { mountDescription } from "./description.ts";
 import { mountDocs } from "./docs/docs.ts";
 import { answerError } from "./errors.ts";
-import { divertHeavy, isMuch } from "./heavy/heavy.ts";
+import { divertHeavy, readingOf } from "./heavy/heavy.ts";
 import { createHeavyProcess, type HeavyRequest } from "./heavy/heavy-process.ts";
 import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
@@ -107,8 +106,9 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   const close = closerOf(app as never);
   answerOddRequests(world.log, app.server, () => world.random.uuid());
 
-  compileAtFirstUse(app);
-  readJsonBodies(app as never, heavy ? noteReading : undefined);
+  const meter = createWorkMeter(world.clock);
+  const judged = compileAtFirstUse(app, meter);
+  readJsonBodies(app as never, meter, heavy ? readingOf(world) : undefined);
   decorateRequests(app);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
@@ -116,7 +116,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   app.addHook("onRequest", demandHost);
   answerUnknown(app);
   limitLoad(app, world, pressure);
-  if (heavy) divertHeavy(app, world, heavy);
+  if (heavy) divertHeavy(app, world, { heavy, judged });
   // Those that were handed over are counted where they came in.
   if (!find) countRequests(app, world);
 
@@ -178,7 +178,6 @@ function decorateRequests(app: Api): void {
   app.decorateRequest("rawBody", null);
   app.decorateRequest("unstorable", false);
   app.decorateRequest("isHeavy", false);
-  app.decorateRequest("readAtMs", 0);
 }
 
 function mountKeyless(app: Api): void {
@@ -209,13 +208,6 @@ function takeHanded(find: FindHanded) {
     if (!handed) throw new Error("a request was handed over by nobody");
     request.account = handed.account;
   };
-}
-
-/** Notes where the reading of a body begins, and what must not be read here. */
-function noteReading(request: FastifyRequest, counts: JsonCounts): boolean {
-  request.readAtMs = threadMs();
-  request.isHeavy = request.account !== undefined && isMuch(counts);
-  return request.isHeavy;
 }
 
 function refuseWhenStopping(app: Api, state: { stopping: boolean }): void {

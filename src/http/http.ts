@@ -63,8 +63,6 @@ declare module "fastify" {
     holdBytes(bytes: number): void;
     /** There is more in the JSON body than is read on this thread (api/heavy/heavy.ts). */
     isHeavy: boolean;
-    /** Of the processor, what this thread had taken when the JSON body began to be read; 0 where there is none. */
-    readAtMs: number;
     /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */
     unstorable: boolean;
   }

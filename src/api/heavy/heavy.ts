@@ -6,12 +6,12 @@ import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Api } from "../../http/http.ts";
 import { createFairPlaces } from "../../platform/fair/fair-gate.ts";
-import { processorShares } from "../../platform/fair/processor-shares.ts";
+import { type ProcessorWorld, processorShares } from "../../platform/fair/processor-shares.ts";
 import { freeBytes } from "../../platform/process/free-bytes.ts";
-import { threadMs } from "../../platform/process/thread-ms.ts";
 import { Refusal } from "../../platform/refusal.ts";
-import type { World } from "../../platform/world.ts";
 import type { JsonCounts } from "../body/count-json.ts";
+import type { Reading } from "../body/json-body.ts";
+import type { Judged } from "../compile-schemas.ts";
 import type { HeavyProcess } from "./heavy-process.ts";
 
 /** Larger bodies are gathered and handed over unread, but where their route says otherwise (`light_bytes_max`). */
@@ -27,12 +27,15 @@ const METHODS = new Set(["POST", "PUT", "PATCH"]);
 const OWN_HEADERS = /^(connection|keep-alive|transfer-encoding|content-length|date|x-request-id|ratelimit-.*)$/;
 
 /** Is what was counted in a body more than may be read here? */
-export function isMuch({ values, marks }: JsonCounts): boolean {
+function isMuch({ values, marks }: JsonCounts): boolean {
   return values > LIGHT_VALUES_MAX || marks > LIGHT_MARKS_MAX;
 }
 
+/** `judged`: what the validators of a request took. */
+type Diverting = { heavy: HeavyProcess; judged: Judged };
+
 /** Installs it for all routes of `app`, behind authentication and the room for bodies. */
-export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, heavy: HeavyProcess): void {
+export function divertHeavy(app: Api, world: ProcessorWorld, { heavy, judged }: Diverting): void {
   const places = createFairPlaces(PLACES);
   const shares = processorShares(world);
   const diverted = world.metrics.counter("postern_heavy_requests_total", "Requests done in the process for heavy ones");
@@ -57,7 +60,7 @@ export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, h
       diverted.inc();
       const { id, method, url, headers, ip, account } = request;
       const answer = await heavy.ask({ id, method, url, headers: { ...headers }, ip, account }, pieces);
-      shares.spend(org_id, "aside", answer.processor_ms);
+      shares.spendAside(org_id, answer.processor_ms);
       used.inc(answer.processor_ms / 1000);
       reply.code(answer.status);
       for (const [name, value] of Object.entries(answer.headers)) {
@@ -87,10 +90,23 @@ export function divertHeavy(app: Api, world: Pick<World, "metrics" | "clock">, h
     await answerAside(request, reply, [new Uint8Array(request.rawBody as Buffer)]);
     return reply;
   });
-  app.addHook("preHandler", async (request) => {
-    const { account, readAtMs } = request;
-    if (account && readAtMs > 0) shares.spend(account.org_id, "here", threadMs() - readAtMs);
+  // The validators have just been called, and nothing came between.
+  app.addHook("preHandler", (request, _reply, done) => {
+    if (request.account) shares.spendHere(request.account.org_id, judged.take());
+    done();
   });
+}
+
+/** For who reads JSON bodies: what must not be read here, and what reading took. */
+export function readingOf(world: ProcessorWorld): Reading {
+  const shares = processorShares(world);
+  return {
+    isHeavy(request, counts) {
+      request.isHeavy = request.account !== undefined && isMuch(counts);
+      return request.isHeavy;
+    },
+    spent: ({ account }, took) => account && shares.spendHere(account.org_id, took),
+  };
 }
 
 function overProcessor(waitMs: number, { used_ms, limit_ms }: { used_ms: number; limit_ms: number }): Refusal {

@@ -3,13 +3,17 @@
 // who used up that part as well has to wait (429). Ordinary requests cost nothing in either; the request rate limits those. Of this
 // process only. Not here: how the milliseconds are measured.
 import type { Clock } from "../clock.ts";
+import { type Garbage, garbageOfThread } from "../process/garbage.ts";
 import type { Metrics } from "../process/metrics.ts";
+import type { Took } from "../process/thread-ms.ts";
 
 export type Where = "here" | "aside";
 
 export type ProcessorShares = {
-  /** Work of the organization took so long there. */
-  spend(orgId: string, where: Where, ms: number): void;
+  /** A piece of work of the organization, which has just ended, took so long on the shared thread. */
+  spendHere(orgId: string, took: Took): void;
+  /** And so many milliseconds in the process for heavy requests. */
+  spendAside(orgId: string, ms: number): void;
   /** Milliseconds until the organization may work there again; 0: it may now. */
   waitMs(orgId: string, where: Where): number;
   /** What the organization used there and what it may have, in milliseconds. */
@@ -23,7 +27,7 @@ const PROCESSOR_LIMITS = {
 } as const;
 /** Of a piece of work, free: what an ordinary request takes. */
 const FREE_MS = 0.5;
-/** A piece of work that holds the shared thread for longer keeps everybody waiting, and counts this often. */
+/** A piece of work that holds the shared thread for longer keeps everybody waiting, and counts this often: without the pauses in it. */
 const LONG_MS = 10;
 const LONG_COUNTS = 20;
 const ORGANIZATIONS_MAX = 10_000;
@@ -31,7 +35,10 @@ const ORGANIZATIONS_MAX = 10_000;
 type Account = { spent_ms: number; at_ms: number };
 
 /** The accounts of one process. */
-export function createProcessorShares(clock: Pick<Clock, "monotonic">): ProcessorShares {
+export function createProcessorShares(
+  clock: Pick<Clock, "monotonic">,
+  garbage: Garbage = garbageOfThread(),
+): ProcessorShares {
   const accounts = { here: new Map<string, Account>(), aside: new Map<string, Account>() };
 
   /** What is still owed: it flows off with time, whatever becomes of the organization. */
@@ -42,12 +49,23 @@ export function createProcessorShares(clock: Pick<Clock, "monotonic">): Processo
     return Math.max(0, account.spent_ms - flowedOff);
   }
 
+  function add(orgId: string, where: Where, ms: number): void {
+    if (accounts[where].size >= ORGANIZATIONS_MAX) accounts[where].clear();
+    accounts[where].set(orgId, { spent_ms: owedOf(orgId, where) + ms, at_ms: clock.monotonic() });
+  }
+
   return {
-    spend(orgId, where, ms) {
-      const weighed = where === "here" && ms > LONG_MS ? ms * LONG_COUNTS : ms;
-      if (weighed <= FREE_MS) return;
-      if (accounts[where].size >= ORGANIZATIONS_MAX) accounts[where].clear();
-      accounts[where].set(orgId, { spent_ms: owedOf(orgId, where) + weighed - FREE_MS, at_ms: clock.monotonic() });
+    spendHere(orgId, { ms, elapsed_ms }) {
+      if (ms > FREE_MS) add(orgId, "here", ms - FREE_MS);
+      if (ms <= LONG_MS) return;
+      const toMs = clock.monotonic();
+      garbage.within({ fromMs: toMs - elapsed_ms, toMs }, (pausedMs) => {
+        const worked = ms - pausedMs;
+        if (worked > LONG_MS) add(orgId, "here", worked * (LONG_COUNTS - 1));
+      });
+    },
+    spendAside(orgId, ms) {
+      if (ms > FREE_MS) add(orgId, "aside", ms - FREE_MS);
     },
     waitMs(orgId, where) {
       const { burst_ms, per_second_ms } = PROCESSOR_LIMITS[where];
@@ -73,7 +91,6 @@ export function processorShares(world: ProcessorWorld): ProcessorShares {
 }
 
 /** For turns (turns.ts): what their tasks take, they take of the shared thread. */
-export function spentHere(world: ProcessorWorld): (orgId: string, ms: number) => void {
-  const shares = processorShares(world);
-  return (orgId, ms) => shares.spend(orgId, "here", ms);
+export function spentHere(world: ProcessorWorld): (orgId: string, took: Took) => void {
+  return processorShares(world).spendHere;
 }

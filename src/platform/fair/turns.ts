@@ -2,7 +2,7 @@
 // in one moment would stand in one row, and nothing would be read, answered or renewed meanwhile. Not here: tasks that take
 // long by themselves, which belong into a worker.
 import type { Clock } from "../clock.ts";
-import { threadMs } from "../process/thread-ms.ts";
+import { createWorkMeter, type Took } from "../process/thread-ms.ts";
 import { createRotation } from "./rotation.ts";
 
 /** Runs the task whole, now or in a later turn of the event loop, for `who`; resolves to what it returns. */
@@ -10,39 +10,26 @@ export type InTurn = <T>(who: string, task: () => T) => Promise<T>;
 
 /** Tasks may take so long together before others have a turn: a renewal or an answer waits no longer. */
 const TURN_MS = 20;
-/** Reading what the thread took costs 2 µs, and a task that ends sooner has hardly been waiting for a processor. */
-const CLOCK_DOES_MS = 1;
-
 /**
  * Tasks run in the order they come, one of each `who` after another. While few come they run at once, at the cost of two looks
- * at the clock. `spent` gets what each took of the processor, in milliseconds: of a task longer than one of them by the clock, at
- * most what the thread took since that was last read, in this turn.
+ * at the clock. `spent` gets what each took (thread-ms.ts).
  */
 export function createTurns(
   clock: Pick<Clock, "monotonic">,
-  spent: (who: string, ms: number) => void = () => undefined,
+  spent: (who: string, took: Took) => void = () => undefined,
 ): InTurn {
   const waiting = createRotation<{ who: string; task: () => void }>();
   let spentMs = 0;
-  let threadReadMs = 0;
+  const meter = createWorkMeter(clock);
 
   function run(who: string, task: () => void): void {
-    if (spentMs === 0) {
-      // Only for who came first in this turn: nobody else would begin the next one.
-      setImmediate(nextTurn);
-      threadReadMs = threadMs();
-    }
-    const startedMs = clock.monotonic();
+    // Only for who came first in this turn: nobody else would begin the next one.
+    if (spentMs === 0) setImmediate(nextTurn);
+    meter.begin();
     task();
-    const tookMs = clock.monotonic() - startedMs;
-    spent(who, tookMs < CLOCK_DOES_MS ? tookMs : Math.min(tookMs, sinceRead()));
-    spentMs += Math.max(tookMs, Number.MIN_VALUE);
-  }
-
-  function sinceRead(): number {
-    const beforeMs = threadReadMs;
-    threadReadMs = threadMs();
-    return threadReadMs - beforeMs;
+    const took = meter.end();
+    spent(who, took);
+    spentMs += Math.max(took.elapsed_ms, Number.MIN_VALUE);
   }
 
   function nextTurn(): void {

@@ -7,6 +7,8 @@ import { compileExpression } from "../../../src/inbound/rules/conditions/express
 import { LEAVES_MAX, readConditions, readTree } from "../../../src/inbound/rules/conditions/read-tree.ts";
 import { COMPARATORS, type Facts, FIELDS } from "../../../src/inbound/rules/conditions/types.ts";
 import { compilePattern } from "../../../src/mail/glob-pattern.ts";
+import { createClock } from "../../../src/platform/clock.ts";
+import { createWorkMeter } from "../../../src/platform/process/thread-ms.ts";
 import { Refusal } from "../../../src/platform/refusal.ts";
 import { OUTPUT_BYTES_MAX } from "../../../src/templates/language/nodes.ts";
 import { parseTemplate } from "../../../src/templates/language/parse.ts";
@@ -245,7 +247,7 @@ const glob: Target = {
 };
 
 const app = Fastify({ bodyLimit: 1024 * 1024 });
-readJsonBodies(app);
+readJsonBodies(app, createWorkMeter(createClock({})));
 app.setErrorHandler((error, _request, answer) => {
   if (!(error instanceof Refusal)) throw error;
   return answer.code(400).send({ error: error.kind });
