@@ -15,7 +15,8 @@ const OIDS = {
 } as const;
 export type ElementType = keyof typeof OIDS;
 
-const FIRST_BYTES = 64 * 1024;
+/** Of Node's pool of small buffers: V8 collects all garbage each time some megabytes of others came together. */
+const FIRST_BYTES = 4_000;
 const HEADER_BYTES = 20;
 const EPOCH_2000_MS = 946_684_800_000;
 const TWO_32 = 2 ** 32;
@@ -25,9 +26,9 @@ export type ArrayWriter = {
   array(type: ElementType, values: readonly unknown[]): Buffer;
 };
 
-/** A writer for the arrays of one statement: they lie in one buffer, which is the writer's alone. */
-export function arrayWriter(): ArrayWriter {
-  const state: State = { bytes: Buffer.allocUnsafeSlow(FIRST_BYTES), end: 0 };
+/** A writer for the arrays of one statement: they lie in one buffer. `bytes`: how long they will be, more or less. */
+export function arrayWriter(bytes = FIRST_BYTES): ArrayWriter {
+  const state: State = { bytes: Buffer.allocUnsafe(Math.max(FIRST_BYTES, bytes)), end: 0 };
   return { array: (type, values) => writeArray(state, type, values) };
 }
 

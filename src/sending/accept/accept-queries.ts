@@ -143,6 +143,8 @@ function acceptStatement(): string {
 }
 
 const ACCEPT = acceptStatement();
+/** Of one message, without its body, as arrays. */
+const ROW_BYTES = 700;
 
 /**
  * Accepts a batch in one statement, hence in one transaction: messages, bodies, recipients, deliveries, the lanes' wake,
@@ -153,7 +155,7 @@ const ACCEPT = acceptStatement();
 export function acceptMessages(db: Query, columns: AcceptColumns) {
   const { bytes, rows } = joinBodies(columns.bodies);
   const parts: Record<string, Record<string, unknown>[]> = { ...columns, bodies: rows };
-  const writer = arrayWriter();
+  const writer = arrayWriter(rows.length * ROW_BYTES);
   const values = PARTS.flatMap(([name, shape]) => {
     const partRows = parts[name] as Record<string, unknown>[];
     return Object.entries(shape).map(([column, type]) =>
