@@ -20,7 +20,8 @@ import { benchPooler } from "./pooler.ts";
 import { benchRest } from "./rest.ts";
 import { benchSchedule } from "./schedule.ts";
 import { benchStats } from "./stats.ts";
-import { type BenchResult, profileInto, report } from "./support/bench.ts";
+import { type BenchResult, countSystemCalls, profileInto, report } from "./support/bench.ts";
+import { canCountCalls } from "./support/calls.ts";
 import { linesOf, sharesOf } from "./support/profile.ts";
 import { benchSuppressions } from "./suppressions.ts";
 import { benchWal } from "./wal.ts";
@@ -37,6 +38,7 @@ const { values, positionals } = parseArgs({
     keep: { type: "string" },
     only: { type: "string" },
     profile: { type: "string" },
+    calls: { type: "boolean", default: false },
   },
 });
 
@@ -71,7 +73,7 @@ const BENCHES = new Map<string, Bench>([
 ]);
 
 function refuse(sentence: string): never {
-  console.error(`${sentence}\nnpm run bench -- <name> [--json] [--rows N] [--profile DIR]`);
+  console.error(`${sentence}\nnpm run bench -- <name> [--json] [--rows N] [--profile DIR] [--calls]`);
   console.error(
     `npm run bench -- all [--json] [--resume]\nnpm run bench -- <name>|all --against <commit> [--turns N] [--json]; there are ${[...BENCHES.keys()].join(", ")}`,
   );
@@ -96,6 +98,12 @@ if (!bench && name !== "all") refuse(`there is no bench of the name ${name}`);
 const rows = readRows(name);
 if (values.profile !== undefined && (!bench || values.against !== undefined)) {
   refuse("--profile takes one bench of this version: neither all nor --against");
+}
+if (values.calls) {
+  if (!bench || values.against !== undefined)
+    refuse("--calls takes one bench of this version: neither all nor --against");
+  if (!canCountCalls()) refuse("--calls needs strace, which is not installed (Debian: strace)");
+  countSystemCalls();
 }
 if (values.against !== undefined) {
   const turns = Number(values.turns);

@@ -16,6 +16,7 @@ import {
   startPostern,
 } from "../../test/support/postern-process.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
+import { type Calls, countCalls } from "./calls.ts";
 import { processorSeconds } from "./processor.ts";
 import { type BenchSink, startBenchSink } from "./sink.ts";
 
@@ -23,15 +24,25 @@ import { type BenchSink, startBenchSink } from "./sink.ts";
 const PROGRAM = process.env.POSTERN_BENCH_PROGRAM;
 const IS_ALONE = process.env.POSTERN_BENCH_ALONE === "1";
 let profile: string | null = null;
+let countsCalls = false;
 
 /** Lets all processes of this bench write into this folder what V8 samples in them. Such a run is slower, and no measure. */
 export function profileInto(dir: string): void {
   profile = dir;
 }
 
-/** Beside another version, and in a profiled run, no peer is measured. */
+/** Lets this bench count Postern's system calls beside what it measures. Such a run is slower, and no measure of anything else. */
+export function countSystemCalls(): void {
+  countsCalls = true;
+}
+
+function isMeasure(): boolean {
+  return profile === null && !countsCalls;
+}
+
+/** Beside another version, and in a run that is no measure, no peer is measured. */
 export function isAlone(): boolean {
-  return IS_ALONE || profile !== null;
+  return IS_ALONE || !isMeasure();
 }
 
 export const FILLING_MS = 3_600_000;
@@ -197,11 +208,21 @@ export async function costOf<T>(
   count: number,
   work: () => Promise<T>,
 ): Promise<[T, Record<string, number>]> {
+  const countedCalls = countsCalls ? await countCalls(stage.processes.map(({ pid }) => pid)) : null;
   const before = stage.processor();
   const result = await work();
   const after = stage.processor();
+  const calls = countedCalls ? callsEach(await countedCalls(), count) : {};
   const cost = (of: "postern" | "database") => round(((after[of] - before[of]) * 1e6) / count);
-  return [result, { postern_processor_us: cost("postern"), database_processor_us: cost("database") }];
+  return [result, { postern_processor_us: cost("postern"), database_processor_us: cost("database"), ...calls }];
+}
+
+/** System calls of a message, and those with a name that are at least a hundredth of them. */
+function callsEach(calls: Calls, count: number): Record<string, number> {
+  const all = [...calls.values()].reduce((sum, n) => sum + n, 0);
+  const shown = [...calls].filter(([, n]) => n >= all / 100).toSorted(([, a], [, b]) => b - a);
+  const named = shown.map(([name, n]) => [`call ${name}`, round(n / count, 2)] as const);
+  return { system_calls: round(all / count, 2), ...Object.fromEntries(named) };
 }
 
 /** Of the minute before the bench: afterwards it tells of the bench itself. */
@@ -242,7 +263,7 @@ const COLUMNS = "at,name,figure,value,commit,rows,load1\n";
 
 /** Prints the result for people and, as the last line with --json, as one JSON object; appends what is a measure to history.csv. */
 export function report(result: BenchResult, json: boolean): void {
-  const isKept = profile === null;
+  const isKept = isMeasure();
   if (isKept && !existsSync(HISTORY)) writeFileSync(HISTORY, COLUMNS);
   const { commit, load1, rows = "" } = result.conditions;
   const at = new Date().toISOString();
