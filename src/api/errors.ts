@@ -1,7 +1,7 @@
 // The only place that knows how a Refusal, a schema error or a bug becomes an HTTP answer.
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { nearName } from "../http/near-name.ts";
-import { Crowded, isOutOfTime, isUnavailable } from "../platform/database/db.ts";
+import { Crowded, isDeadlock, isOutOfTime, isUnavailable } from "../platform/database/db.ts";
 import type { Log } from "../platform/process/log.ts";
 import { Refusal, type RefusalKind } from "../platform/refusal.ts";
 import { isStoreTrouble } from "../platform/storage/blobs.ts";
@@ -82,6 +82,7 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
       retry_after_seconds: SLOW_RETRY_S,
     });
   }
+  if (isDeadlock(error)) return new Refusal("unavailable", "another request changed the same; try again shortly");
   if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
   const vanished = asVanished(error);
   if (vanished) return vanished;

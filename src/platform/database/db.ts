@@ -147,6 +147,11 @@ export function isShortage(error: unknown): boolean {
   return /^53...$/.test((error as { code?: string })?.code ?? "");
 }
 
+/** SQLSTATE 40P01, 40001: two transactions stood in each other's way, and this one did nothing; the next try will do. */
+export function isDeadlock(error: unknown): boolean {
+  return /^(40P01|40001)$/.test((error as { code?: string })?.code ?? "");
+}
+
 /** There was no connection to send the statement over, so that it did nothing; not where one broke. */
 export function isUnreached(error: unknown): boolean {
   if (/^(57P03|ECONNREFUSED|ENOENT)$/.test((error as { code?: string })?.code ?? "")) return true;
