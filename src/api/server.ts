@@ -29,7 +29,7 @@ import { noteCutOff } from "./cut-off.ts";
 import { mountDescription } from "./description.ts";
 import { mountDocs } from "./docs/docs.ts";
 import { answerError } from "./errors.ts";
-import { divertHeavy, readingOf } from "./heavy/heavy.ts";
+import { chargingOf, divertHeavy } from "./heavy/heavy.ts";
 import { createHeavyProcess, type HeavyRequest } from "./heavy/heavy-process.ts";
 import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
@@ -107,16 +107,20 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   answerOddRequests(world.log, app.server, () => world.random.uuid());
 
   const meter = createWorkMeter(world.clock);
-  const judged = compileAtFirstUse(app, meter);
-  readJsonBodies(app as never, meter, heavy ? readingOf(world) : undefined);
+  const validators = compileAtFirstUse(app, meter);
+  const charging = heavy ? chargingOf(world, validators) : null;
+  readJsonBodies(app as never, meter, charging ?? undefined);
   decorateRequests(app);
   refuseWhenStopping(app, state);
-  app.setErrorHandler((error, request, reply) => answerError(world.log, error, request, reply));
+  app.setErrorHandler((error, request, reply) => {
+    charging?.judged(request);
+    answerError(world.log, error, request, reply);
+  });
   app.addHook("onSend", async (request, reply) => noteCutOff(request, reply));
   app.addHook("onRequest", demandHost);
   answerUnknown(app);
   limitLoad(app, world, pressure);
-  if (heavy) divertHeavy(app, world, { heavy, judged });
+  if (heavy && charging) divertHeavy(app, world, { heavy, charging });
   // Those that were handed over are counted where they came in.
   if (!find) countRequests(app, world);
 

@@ -201,6 +201,23 @@ test("many ordinary requests at one moment cost their organization nothing: what
   assert.ok(shares.used(org_id, "here").used_ms - before < 20, `${shares.used(org_id, "here").used_ms} ms`);
 });
 
+test("what it took to refuse a body is charged to who sent it, not to the next request", async () => {
+  const [sender, next] = [await api.organization(), await api.organization()];
+  const shares = processorShares(api.world);
+  const metadata = Object.fromEntries(
+    Array.from({ length: 4_500 }, (_none, n) => [`a-member-${n}`, `its value, ${n}`]),
+  );
+  const as = ({ live_key }: { live_key: string }, body: object) =>
+    post("/v1/send", body, { authorization: `Bearer ${live_key}` });
+  await as(next, mail());
+  for (let round = 0; round < 10; round += 1) {
+    const refused = await Promise.all(Array.from({ length: 30 }, () => as(sender, mail({ metadata, tags: 5 }))));
+    assert.ok(refused.every(({ status }) => status === 400 || status === 429));
+  }
+  await as(next, mail());
+  assert.ok(shares.used(next.org_id, "here").used_ms < 3, `${shares.used(next.org_id, "here").used_ms} ms`);
+});
+
 test("a body that would be refused for its processor time is not read to its end", async () => {
   const { org_id, live_key } = await api.organization();
   processorShares(api.world).spendAside(org_id, 600_000);

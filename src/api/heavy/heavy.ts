@@ -31,11 +31,29 @@ function isMuch({ values, marks }: JsonCounts): boolean {
   return values > LIGHT_VALUES_MAX || marks > LIGHT_MARKS_MAX;
 }
 
-/** `judged`: what the validators of a request took. */
-type Diverting = { heavy: HeavyProcess; judged: Judged };
+/** Charges organizations for what this thread did with their bodies. */
+export type Charging = Reading & {
+  /** The validators have just been called for this request, and nothing came between. */
+  judged(request: FastifyRequest): void;
+};
+
+export function chargingOf(world: ProcessorWorld, validators: Judged): Charging {
+  const shares = processorShares(world);
+  const spent: Charging["spent"] = ({ account }, took) => account && shares.spendHere(account.org_id, took);
+  return {
+    isHeavy(request, counts) {
+      request.isHeavy = request.account !== undefined && isMuch(counts);
+      return request.isHeavy;
+    },
+    spent,
+    judged: (request) => spent(request, validators.take()),
+  };
+}
+
+type Diverting = { heavy: HeavyProcess; charging: Charging };
 
 /** Installs it for all routes of `app`, behind authentication and the room for bodies. */
-export function divertHeavy(app: Api, world: ProcessorWorld, { heavy, judged }: Diverting): void {
+export function divertHeavy(app: Api, world: ProcessorWorld, { heavy, charging }: Diverting): void {
   const places = createFairPlaces(PLACES);
   const shares = processorShares(world);
   const diverted = world.metrics.counter("postern_heavy_requests_total", "Requests done in the process for heavy ones");
@@ -90,23 +108,10 @@ export function divertHeavy(app: Api, world: ProcessorWorld, { heavy, judged }: 
     await answerAside(request, reply, [new Uint8Array(request.rawBody as Buffer)]);
     return reply;
   });
-  // The validators have just been called, and nothing came between.
   app.addHook("preHandler", (request, _reply, done) => {
-    if (request.account) shares.spendHere(request.account.org_id, judged.take());
+    charging.judged(request);
     done();
   });
-}
-
-/** For who reads JSON bodies: what must not be read here, and what reading took. */
-export function readingOf(world: ProcessorWorld): Reading {
-  const shares = processorShares(world);
-  return {
-    isHeavy(request, counts) {
-      request.isHeavy = request.account !== undefined && isMuch(counts);
-      return request.isHeavy;
-    },
-    spent: ({ account }, took) => account && shares.spendHere(account.org_id, took),
-  };
 }
 
 function overProcessor(waitMs: number, { used_ms, limit_ms }: { used_ms: number; limit_ms: number }): Refusal {
