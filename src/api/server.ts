@@ -29,7 +29,7 @@ import { noteCutOff } from "./cut-off.ts";
 import { mountDescription } from "./description.ts";
 import { mountDocs } from "./docs/docs.ts";
 import { answerError } from "./errors.ts";
-import { chargingOf, divertHeavy } from "./heavy/heavy.ts";
+import { type Charging, chargingOf, divertHeavy } from "./heavy/heavy.ts";
 import { createHeavyProcess, type HeavyRequest } from "./heavy/heavy-process.ts";
 import { limitLoad } from "./load.ts";
 import { describeApi } from "./openapi.ts";
@@ -106,10 +106,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   const close = closerOf(app as never);
   answerOddRequests(world.log, app.server, () => world.random.uuid());
 
-  const meter = createWorkMeter(world.clock);
-  const validators = compileAtFirstUse(app, meter);
-  const charging = heavy ? chargingOf(world, validators) : null;
-  readJsonBodies(app as never, meter, charging ?? undefined);
+  const charging = readBodies(app, world, heavy !== null);
   decorateRequests(app);
   refuseWhenStopping(app, state);
   app.setErrorHandler((error, request, reply) => {
@@ -151,6 +148,15 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
       await heavy?.stop();
     },
   };
+}
+
+/** Installs the reading of bodies and its validators. Of a thread that organizations share it answers how they are charged for it. */
+function readBodies(app: Api, world: World, isShared: boolean): Charging | null {
+  const meter = createWorkMeter(world.clock);
+  const validators = compileAtFirstUse(app, meter);
+  const charging = isShared ? chargingOf(world, validators) : null;
+  readJsonBodies(app as never, meter, charging ?? undefined);
+  return charging;
 }
 
 /** What every request of /v1 passes on its way to its route. */
