@@ -144,6 +144,24 @@ const failing = (code: string) => async () => {
   throw Object.assign(new Error(code), { code });
 };
 
+test("folder: of a large body no more than 1 MiB waits for the disk at once", async () => {
+  const dir = newFolder();
+  const blobs = createFolderBlobs(dir);
+  const bytes = Buffer.alloc(5.5 * 1024 * 1024, "of a large body");
+  const atSync: number[] = [];
+  const noteSize = async () => {
+    const [temporary] = files(dir);
+    if (temporary) atSync.push(statSync(join(temporary.parentPath, temporary.name)).size);
+  };
+  await withFsync(noteSize, async () => {
+    await blobs.put(bytes);
+  });
+  const waited = atSync.map((size, n) => size - (atSync[n - 1] ?? 0));
+  assert.ok(Math.max(...waited) <= 1024 * 1024, waited.join(", "));
+  assert.equal(atSync.at(-1), bytes.length);
+  assert.deepEqual(await blobs.get(digest(bytes)), bytes);
+});
+
 test("folder: a failed fsync ends the process, and nothing is kept after it", async () => {
   const dir = newFolder();
   const first = createFolderBlobs(dir);

@@ -100,6 +100,11 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000;
 const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
 /** From here on the thread pool makes the digest. */
 const LARGE_BYTES = 1 << 20;
+/**
+ * No more waits for the disk at once. Beside somebody who writes 24 MB at a time, a commit of 8 KB took 20 ms (p99; 0.3 alone); with a
+ * fsync for each of these, 4 ms, and the 24 MB 23 ms in place of 15.
+ */
+const SYNCED_BYTES = 1 << 20;
 
 /**
  * Blobs as files `<dir>/ab/cd/<key>`, written aside, fsynced, renamed, and the folders fsynced. The folder may be shared by
@@ -203,8 +208,11 @@ async function writeBeside(temporary: string, path: string, bytes: Buffer): Prom
   try {
     const file = await open(aside, "wx", 0o600);
     try {
-      await file.writeFile(bytes);
-      await syncFile(file);
+      // A large body at once would keep the disk from every commit until it is there.
+      for (let at = 0; at === 0 || at < bytes.length; at += SYNCED_BYTES) {
+        await file.writeFile(bytes.subarray(at, at + SYNCED_BYTES));
+        await syncFile(file);
+      }
     } finally {
       await file.close();
     }
