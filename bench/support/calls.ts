@@ -1,5 +1,5 @@
-// System calls of running processes while something is measured (`--calls`), as strace counts them. Such a run takes several times as
-// long: its counts are a measure, its times are none. Not here: which processes, and how many messages they are divided by.
+// System calls of running processes while something is measured (`--calls`), as strace counts them. Such a run is
+// slower: its counts are a measure, its times are none. Not here: which processes, and how many messages they are divided by.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +37,9 @@ export async function countCalls(pids: readonly number[]): Promise<() => Promise
 function attached(strace: ChildProcess, count: number): Promise<void> {
   return new Promise((done, fail) => {
     let text = "";
-    const timer = setTimeout(() => fail(new Error(`strace did not attach: ${text}`)), ATTACHED_WITHIN_MS);
+    const refuse = (): void => fail(new Error(`strace did not attach: ${text}`));
+    const timer = setTimeout(refuse, ATTACHED_WITHIN_MS);
+    strace.once("exit", refuse);
     strace.stderr?.on("data", (chunk: Buffer) => {
       text += chunk.toString();
       if (text.split("attached").length <= count) return;

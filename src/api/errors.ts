@@ -82,7 +82,8 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
       retry_after_seconds: SLOW_RETRY_S,
     });
   }
-  if (isDeadlock(error)) return new Refusal("unavailable", "another request changed the same; try again shortly");
+  if (isDeadlock(error))
+    return new Refusal("unavailable", "another request was changing the same data; try again shortly");
   if (isUnavailable(error)) return new Refusal("unavailable", "the database cannot be reached; try again shortly");
   const vanished = asVanished(error);
   if (vanished) return vanished;

@@ -98,8 +98,8 @@ export function divertHeavy(app: Api, world: ProcessorWorld, { heavy, charging }
     // Before it is gathered: 24 MiB of a body that will be refused cost the shared thread as much as any other.
     if (isHeavy || announcesMuch(request)) refuseIfOver(request.account.org_id);
     const { pieces, bytes } = await gather(request, payload as Readable);
-    if (!isHeavy && bytes <= lightBytesMax(request))
-      return Readable.from(pieces.map((piece) => Buffer.from(piece.buffer)));
+    const isLight = !isHeavy && bytes <= lightBytesMax(request);
+    if (isLight) return Readable.from(pieces.map((piece) => Buffer.from(piece.buffer)));
     await answerAside(request, reply, pieces);
     return reply as never;
   });

@@ -72,5 +72,5 @@ test("what a task took is the processor time alone: a machine that others keep b
   });
   const [waited = 0, worked = 0] = spent;
   assert.ok(waited < 100, `${waited} ms of waiting`);
-  assert.ok(worked > 49, `${worked} ms of work`);
+  assert.ok(worked >= 50, `${worked} ms of work`);
 });

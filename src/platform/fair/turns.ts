@@ -10,6 +10,7 @@ export type InTurn = <T>(who: string, task: () => T) => Promise<T>;
 
 /** Tasks may take so long together before others have a turn: a renewal or an answer waits no longer. */
 const TURN_MS = 20;
+
 /**
  * Tasks run in the order they come, one of each `who` after another. While few come they run at once, at the cost of two looks
  * at the clock. `spent` gets what each took (thread-ms.ts).

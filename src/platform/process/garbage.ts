@@ -1,5 +1,5 @@
-// When this thread stood still because V8 collected garbage, for all that charges its time to somebody: the pause comes to whoever
-// works at the moment, and is nobody's doing. Not here: what is charged, and to whom.
+// When this thread stood still because V8 collected garbage, for all that charges its time to somebody: a pause falls into the work of
+// the moment, and is nobody's doing. Not here: what is charged, and to whom.
 import { PerformanceObserver } from "node:perf_hooks";
 
 /** Both by the monotonic clock, in milliseconds. */

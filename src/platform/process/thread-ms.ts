@@ -13,7 +13,7 @@ export function threadMs(): number {
 /** Reading what the thread took costs 2 µs, so it is read after work that took longer, and before other work when it is older. */
 const CLOCK_DOES_MS = 1;
 
-/** What a piece of work took of the processor, to within a millisecond, and by the clock. */
+/** What a piece of work took of the processor, and at most a millisecond more; and by the clock. */
 export type Took = { ms: number; elapsed_ms: number };
 
 export type WorkMeter = {
@@ -38,7 +38,7 @@ export function createWorkMeter(clock: Pick<Clock, "monotonic">): WorkMeter {
       if (elapsed_ms < CLOCK_DOES_MS) return { ms: elapsed_ms, elapsed_ms };
       const before = read;
       read = { atMs: nowMs, threadMs: threadMs() };
-      return { ms: Math.min(elapsed_ms, read.threadMs - before.threadMs), elapsed_ms };
+      return { ms: read.threadMs - before.threadMs, elapsed_ms };
     },
   };
 }
