@@ -53,6 +53,12 @@ describe("the JSON body of an import", () => {
     }
   });
 
+  it("may have a byte order mark before it", async () => {
+    for (const bytes of SIZES) {
+      assert.deepEqual(await read('\ufeff{"csv":"a"}', bytes), { csv: "a", inFile: true });
+    }
+  });
+
   it("takes only the outermost member for the list, by whatever spelling of its name", async () => {
     const nested = { provider: { csv: "inner" }, filename: ["csv", { csv: "x" }] };
     assert.deepEqual(await read(JSON.stringify(nested), 3), { ...nested, inFile: false });

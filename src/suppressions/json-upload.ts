@@ -138,7 +138,8 @@ function outside(scan: Scan, byte: number): void {
 function parseObject(text: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    // RFC 8259 §8.1: a byte order mark may be passed over.
+    value = JSON.parse(text.replace(/^\ufeff/, ""));
   } catch {
     throw notJson();
   }

@@ -144,6 +144,16 @@ test("a number that would come back as another one is a 400 that names the field
   }
 });
 
+test("a byte order mark before a body is passed over, whatever the body holds", async () => {
+  const json = JSON.stringify({ ...mail, metadata: { id: "N" } });
+  const marked = (body: string) => api.ask("POST", "/v1/send", `\ufeff${body}`);
+  assert.equal((await marked(json)).body.code, "domain_not_owned", "it is taken, and the sender looked at");
+  refused(await marked(json.replace('"N"', "9007199254740993")), "metadata.id");
+  const polluted = await marked(json.replace('"id"', '"__proto__"'));
+  assert.match(polluted.body.error, /a name that is not taken/);
+  assert.equal((await marked("\ufeff{}")).body.code, "invalid_json", "a second one is not");
+});
+
 test("in a batch, such a number is the fault of its item", async () => {
   const items = [mail, { ...mail, metadata: { id: "N" } }];
   const json = JSON.stringify(items).replace('"N"', "9007199254740993");

@@ -60,13 +60,18 @@ function read(request: FastifyRequest, bytes: Buffer, how: Pick<Reading, "isHeav
   how.parse(request, text, (error, value) => {
     parsed = { error, value };
   });
-  if (parsed.error) return { error: new Refusal("invalid_json", whyRefused(text)) };
+  if (parsed.error) return { error: new Refusal("invalid_json", whyRefused(withoutMark(text))) };
   const hasLong = hasLongNumber(text);
-  const marked = hasLong ? parseMarked(text) : parsed.value;
+  const marked = hasLong ? parseMarked(withoutMark(text)) : parsed.value;
   const problem = hasLong || mayBeUnstorable(text) ? findUnstorable(marked) : null;
   if (problem === null) return parsed;
   request.unstorable = true;
   return request.routeOptions.config.judges_items ? { error: null, value: marked } : { error: problem };
+}
+
+/** RFC 8259 §8.1: a byte order mark may be passed over. The parser does so by itself, JSON.parse refuses it. */
+function withoutMark(text: string): string {
+  return text.startsWith("\ufeff") ? text.slice(1) : text;
 }
 
 function whyRefused(text: string): string {
