@@ -21,6 +21,12 @@ test("a From field with spaces before its colon is no mbox line: the author that
   }
 });
 
+test("a byte order mark alone in its line does not end the head", () => {
+  assert.deepEqual(names("\ufeffFrom: a@b.example\r\n\r\n"), ["From"]);
+  for (const end of ["\r\n", "\n"])
+    assert.deepEqual(names(`\ufeff${end}From: a@b.example${end}${end}To: c@d.example`), ["From"]);
+});
+
 test("a name with a space that is no blank behind it is no From, for none of our readers", () => {
   const head = Buffer.from("From\xa0: a@b.example\r\nFrom\x0b: a@b.example\r\n\r\n", "latin1");
   assert.deepEqual(parseMessage(head).from, []);

@@ -83,9 +83,11 @@ export function withLineFeeds(bytes: Buffer): Buffer {
   return Buffer.from(bytes.map((byte) => (byte === CR ? LF : byte)));
 }
 
-// What stands before the first field in mail that was kept in files: a byte order mark, an mbox line, white space.
+// What stands before the first field in mail that was kept in files: a byte order mark, an mbox line, white space. A mark alone
+// in its line is such a line, and not the empty one that ends the head: DMARC judges the From field behind it.
 function startOfMessage(bytes: Buffer): number {
   let start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+  if (start > 0 && /^\r?\n/.test(bytes.toString("latin1", start, start + 2))) start = lineEnd(bytes, start);
   // Not the obsolete `From  : a@b` (RFC 5322 §4.5): it names the author that DMARC judges.
   if (/^>?From [^:\s]/.test(bytes.toString("latin1", start, start + 7))) start = lineEnd(bytes, start);
   while (start < bytes.length && (bytes[start] === 0x20 || bytes[start] === 0x09)) start = lineEnd(bytes, start);
