@@ -143,6 +143,7 @@ describe("stripForged", () => {
     `X-Service-${"a".repeat(300)}: pass\r\n`,
     "Authentication-Results:\xa0mx.postern.test; spf=pass\r\n",
     'Authentication-Results: "mx.postern.test; spf=pass\r\n',
+    'Authentication-Results: "mx.postern.test; spf=pass"\r\n',
     `Authentication-Results: ${"\r\n ".repeat(50_000)}mx.postern.test; spf=pass\r\n`,
     `Authentication-Results: (${"a".repeat(50_000)}) mx.postern.test; spf=pass\r\n`,
     `Authentication-Results${" ".repeat(300)}: mx.postern.test; spf=pass\r\n`,

@@ -15,7 +15,7 @@ const valueOctetsMax = 65_536;
  * What `stripForged` takes out, for those who see fields and not bytes.
  */
 export function isForgedField(name: string, value: string, host: string): boolean {
-  return ours.test(name) || (results.test(name) && readServiceId(value.slice(0, valueOctetsMax)) === toDnsName(host));
+  return ours.test(name) || (results.test(name) && namesService(value.slice(0, valueOctetsMax), toDnsName(host)));
 }
 
 /**
@@ -51,7 +51,7 @@ function isForged(field: Buffer, id: string): boolean {
   const colon = skipBlanks(field, name.length);
   if (field[colon] !== 0x3a) return false;
   const start = skipBlanks(field, colon + 1);
-  return readServiceId(field.toString("utf8", start, start + valueOctetsMax)) === id;
+  return namesService(field.toString("utf8", start, start + valueOctetsMax), id);
 }
 
 function skipBlanks(field: Buffer, from: number): number {
@@ -60,13 +60,15 @@ function skipBlanks(field: Buffer, from: number): number {
   return at;
 }
 
-// RFC 8601 §2.2: [CFWS] authserv-id, a token or a quoted string, and then perhaps a version or results.
-function readServiceId(given: string): string {
+// RFC 8601 §2.2: [CFWS] authserv-id, a token or a quoted string, and then perhaps a version or results. A reader that splits at
+// semicolons first finds a token in `"mail.example;"` as well.
+function namesService(given: string, id: string): boolean {
   // Octets and characters that are nothing to see: a reader may pass over what our grammar stops at.
   const text = given.replace(/[\p{C}\p{Z}\ufffd]/gu, " ");
-  const at = skipComments(text);
-  const [, quoted, bare] = /^(?:"((?:[^"\\]|\\.)*)"|"?([^\s;()<>@,:\\"/[\]?=]+))/s.exec(text.slice(at)) ?? [];
-  return toDnsName((quoted?.replace(/\\(.)/gs, "$1") ?? bare ?? "").trim());
+  const value = text.slice(skipComments(text));
+  const quoted = /^"((?:[^"\\]|\\.)*)"/s.exec(value)?.[1]?.replace(/\\(.)/gs, "$1");
+  const token = /^"?\s*([^\s;()<>@,:\\"/[\]?=]+)/.exec(value)?.[1];
+  return [quoted, token].some((read) => read !== undefined && toDnsName(read.trim()) === id);
 }
 
 function skipComments(text: string): number {
