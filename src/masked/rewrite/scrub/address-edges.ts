@@ -6,7 +6,7 @@ import { isGlued } from "../public-providers.ts";
 import type { View } from "./text-view.ts";
 
 /** `separator`: what stands between local part and domain; null for words. */
-type Place = { from: number; to: number; separator: string | null };
+export type Place = { from: number; to: number; separator: string | null };
 
 const LOCAL_CHARS_MAX = 64;
 const HOST_CHARS_MAX = 255;
@@ -19,12 +19,19 @@ const ICANN = { allowPrivateDomains: false };
 export function isLonger(view: View, source: string, place: Place): boolean {
   const found = view.text.slice(place.from, place.to);
   if (place.separator === null) return isWithinWord(view.text, found, place);
+  const domain = found.slice(found.lastIndexOf(place.separator) + place.separator.length);
+  return beginsEarlier(view, place) || goesOn(view, source, place.to, domain);
+}
+
+/** Is it the end of a longer name? */
+export function beginsEarlier(view: View, place: Place): boolean {
+  const found = view.text.slice(place.from, place.to);
+  if (place.separator === null) return isWithinWord(view.text, found, place);
   const at = found.lastIndexOf(place.separator);
+  if (JOINING.test(place.separator)) return touchesBefore(view, place.from);
+  if (!beginsBefore(view, place.from, at)) return false;
   const [local, domain] = [found.slice(0, at), found.slice(at + place.separator.length)];
-  const isPath = JOINING.test(place.separator);
-  const isBefore = isPath ? touchesBefore(view, place.from) : beginsBefore(view, place.from, at);
-  const isGone = !isPath && isGlued(view.text.slice(Math.max(0, place.from - 2), place.from), local, domain);
-  return (isBefore && !isGone) || goesOn(view, source, place.to, domain);
+  return !isGlued(view.text.slice(Math.max(0, place.from - 2), place.from), local, domain);
 }
 
 /** Return paths hold addresses so, behind a hyphen or a plus (VERP); behind `?` and `&` is the name of what has that value. */

@@ -15,6 +15,14 @@ test("an address is found where what stands before it makes a code of its first 
   }
 });
 
+test("an address is found around another one that stood in its way", () => {
+  for (const kind of ["text", "html"] as const) {
+    const { text } = replacer[kind]("AN<an<><>na@home.example<>NA+@HOME.EXAMPLE");
+    assert.equal(replacer[kind](text).count, 0, text);
+    assert.doesNotMatch(text, /home/i);
+  }
+});
+
 describe("in HTML an address is found", () => {
   const cases: Record<string, string> = {
     "anna&ZeroWidthSpace;@home.example": A,

@@ -2,7 +2,7 @@
 // with zero-width characters in them, in full-width letters, with accents composed or not, split by tags or line ends, with
 // blanks or `[at]` for the `@`, or as return paths hold them (`anna=home.example`, VERP). The text is read through a view in which the disguises are undone and every character knows where it came from. What only
 // ends or begins like the address is somebody else's. The leak gate must not use this: it is what it checks.
-import { isLonger } from "./address-edges.ts";
+import { beginsEarlier, isLonger, type Place } from "./address-edges.ts";
 import { closedMarkupIn, markupIn, type Span } from "./html-markup.ts";
 import {
   decodedView,
@@ -207,10 +207,21 @@ function replacerOf(rules: () => readonly Rule[]): Replacer {
     ...(source.includes("<") && source.includes("\n") ? [JOINED_HTML] : []),
   ];
   return {
-    text: (source) => run(rules(), source, inText(source), false),
-    html: (source) => run(rules(), source, inHtml(source), true),
-    name: (source) => run(anywhere(), source, inText(source), false),
+    text: (source) => untilClean(source, (text) => run(rules(), text, inText(text), false)),
+    html: (source) => untilClean(source, (html) => run(rules(), html, inHtml(html), true)),
+    name: (source) => untilClean(source, (name) => run(anywhere(), name, inText(name), false)),
   };
+}
+
+/** What a reading found may have stood in the way of those before it: `ANNA<address in it>@home.example`. */
+function untilClean(source: string, look: (text: string) => Run): Replaced {
+  let { text, count, isLookedAt } = look(source);
+  for (let round = 1; round < ROUNDS_MAX && !isLookedAt; round += 1) {
+    const next = look(text);
+    count += next.count;
+    ({ text, isLookedAt } = next);
+  }
+  return { text, count };
 }
 
 function without(source: string, spans: readonly Span[]): string {
@@ -223,11 +234,15 @@ function without(source: string, spans: readonly Span[]): string {
   return out + source.slice(from);
 }
 
-function run(rules: readonly Rule[], source: string, readings: readonly Reading[], isHtml: boolean): Replaced {
+/** `isLookedAt`: each reading saw the text as it is now. */
+type Run = Replaced & { isLookedAt: boolean };
+
+function run(rules: readonly Rule[], source: string, readings: readonly Reading[], isHtml: boolean): Run {
   let text = source;
   let count = 0;
   // As it stands nothing was found in it: without codes it reads the same decoded.
   let isClean = false;
+  let isLookedAt = true;
   for (const reading of readings) {
     if (isClean && reading === DECODED && !/[&%]/.test(text)) continue;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
@@ -239,9 +254,10 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
       text = replaced.text;
       count += replaced.count;
       if (replaced.count === 0) break;
+      isLookedAt = reading === readings[0];
     }
   }
-  return { text, count };
+  return { text, count, isLookedAt };
 }
 
 /** Most rules are never needed, and writing a pattern takes longer than looking for its letters. */
@@ -316,18 +332,13 @@ function replaceIn(source: string, reading: Within, rules: readonly Rule[]): Rep
   return { text: count === 0 ? source : out + source.slice(end), count };
 }
 
+type Match = Place & { goes: boolean };
+
 function findIn(view: View, source: string, rule: Rule, reading: Within): Found[] {
-  const { pattern, to, kind, kept, write } = rule;
-  let behind = -1;
-  return [...view.text.matchAll(pattern())].flatMap(({ index, 0: text, groups }) => {
-    if (kept.has(text)) return [];
-    const separator = groups?.at ?? (text.includes("@") ? "@" : null);
-    const place = { from: index, to: index + text.length, separator };
-    // What follows one that goes, with letters between at most, belongs to nothing before.
-    const follows = behind !== -1 && /^[a-z0-9.+_-]{0,64}$/.test(view.text.slice(behind, index).slice(0, 65));
-    if (kind !== "reverse" && !follows && isLonger(view, source, place)) return [];
-    behind = place.to;
-    const [first, last] = [view.starts[index] as number, view.ends[place.to - 1] as number];
+  const { to, write } = rule;
+  return matchesIn(view, source, rule).flatMap((place) => {
+    const { from, separator } = place;
+    const [first, last] = [view.starts[from] as number, view.ends[place.to - 1] as number];
     if (write) {
       const within = { isHtml: reading.isHtml, isTouched: isTouchedIn(source, first, last) };
       const whole = { ...place, isWhole: reading.isWhole === true };
@@ -338,6 +349,30 @@ function findIn(view: View, source: string, rule: Rule, reading: Within): Found[
     // Tags within stay, so that the document keeps its shape.
     return [{ first, last, written: address + reading.tags(source.slice(first, last)).join("") }];
   });
+}
+
+/** Where the rule's address stands, and nobody else's. */
+function matchesIn(view: View, source: string, { pattern, kind, kept }: Rule): Place[] {
+  const matches = [...view.text.matchAll(pattern())].flatMap(({ index, 0: text, groups }): Match[] => {
+    const separator = groups?.at ?? (text.includes("@") ? "@" : null);
+    return kept.has(text) ? [] : [{ from: index, to: index + text.length, separator, goes: kind === "reverse" }];
+  });
+  if (kind === "reverse") return matches;
+  const areNear = (one: Match | null, other: Match | null): boolean =>
+    one !== null && other !== null && /^[a-z0-9.+_-]{0,64}$/.test(view.text.slice(one.to, other.from).slice(0, 65));
+  // What follows one that goes, with letters between at most, belongs to nothing before.
+  let gone: Match | null = null;
+  for (const match of matches) {
+    match.goes = areNear(gone, match) || !isLonger(view, source, match);
+    if (match.goes) gone = match;
+  }
+  // And what stands before one that goes to nothing behind.
+  gone = null;
+  for (const match of matches.toReversed()) {
+    match.goes ||= areNear(match, gone) && !beginsEarlier(view, match);
+    if (match.goes) gone = match;
+  }
+  return matches.filter(({ goes }) => goes);
 }
 
 /** As words that stand for an address are left alone (address-edges.ts). */
