@@ -43,7 +43,7 @@ export const ARTEFACTS: readonly Artefact[] = [
   {
     name: "compose",
     is_reproducible: true,
-    needs: ["podman-compose", "podman"],
+    needs: ["podman-compose", "podman", "buildah", "debootstrap", "unshare", "setpriv"],
     build: buildCompose,
     tryOut: tryCompose,
   },

@@ -1,11 +1,13 @@
 // What is not a program but says how to run the image: the compose files and the Helm chart. Both are packed with even times
-// and owners. Neither is started here, as that takes Docker and Kubernetes: they are checked by the tools that read them.
+// and owners. Neither is started as a whole, as that takes Docker and Kubernetes: they are checked by the tools that read them, and of
+// the compose files the pooler, which they build, is tried (pooler.ts).
 import { execFileSync } from "node:child_process";
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, parseAllDocuments } from "yaml";
 import { ROLES } from "../src/config.ts";
 import { ownVersion, ROOT } from "./package.ts";
+import { tryPooler } from "./pooler.ts";
 import { scratchFolder, type Tried } from "./try.ts";
 
 const DEPLOY = join(ROOT, "deploy");
@@ -42,6 +44,8 @@ export function buildCompose(out: string): string {
   return pack(join(out, `postern-compose-${ownVersion()}.tgz`), DEPLOY, [
     ...COMPOSE_FILES,
     "compose-role.sh",
+    "pooler.Dockerfile",
+    "pooler.sh",
     ".env.example",
   ]);
 }
@@ -63,7 +67,10 @@ function pack(file: string, folder: string, names: string[]): string {
   return file;
 }
 
-/** Both are read by podman-compose with the example's settings, and refused without a password. Of the one with two nodes, who does what is looked at. */
+/**
+ * Both are read by podman-compose with the example's settings, and refused without a password. Of the one with two nodes, who does
+ * what is looked at, and its pooler is built, started and used.
+ */
 export async function tryCompose(file: string): Promise<Tried> {
   using undo = new DisposableStack();
   const folder = scratchFolder(undo);
@@ -85,7 +92,8 @@ export async function tryCompose(file: string): Promise<Tried> {
   const pooler = "postgresql://postern:secret@pooler:6432/postern";
   appendFileSync(join(folder, ".env"), `DATABASE_POOLER=${pooler}\n`);
   refusePooler(compose(folder, SCALE) ?? "", pooler);
-  return { checked: "podman-compose config" };
+  await tryPooler(folder, poolerSettings(compose(folder, SCALE, "--profile", "pooler") ?? ""));
+  return { checked: "podman-compose config; its pooler was built, started and used" };
 }
 
 /** Each role is somewhere, and nodes have the same key, database and store. */
@@ -109,11 +117,17 @@ function refusePooler(text: string, wanted: string): void {
   if (always) throw new Error(`${SCALE} starts the pooler without being asked`);
 }
 
+function poolerSettings(text: string): Record<string, string> {
+  const { services } = parse(text) as { services: Record<string, { environment?: Record<string, string> }> };
+  if (!services.pooler?.environment) throw new Error(`${SCALE} has no pooler`);
+  return services.pooler.environment;
+}
+
 /** Null when it was refused. */
-function compose(folder: string, file: string): string | null {
+function compose(folder: string, file: string, ...given: string[]): string | null {
   try {
     const options = { cwd: folder, stdio: ["ignore", "pipe", "ignore"] as ("ignore" | "pipe")[] };
-    return execFileSync("podman-compose", ["-f", file, "config"], options)?.toString() ?? null;
+    return execFileSync("podman-compose", [...given, "-f", file, "config"], options)?.toString() ?? null;
   } catch {
     return null;
   }
