@@ -4,7 +4,7 @@
 import type { Account } from "../../http/http.ts";
 import { isSimulated } from "../../mail/simulated.ts";
 import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../../outbound/outbound.ts";
-import type { Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "../types.ts";
+import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "../types.ts";
 import { forMessage, monthlyQuota, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";
 import { allSuppressed, suppressedAmong } from "./suppressed.ts";
@@ -45,10 +45,14 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     pool: draft.ip_pool,
     domain_pool: draft.sender.ip_pool,
   });
-  const suppressed = await suppressedOf(deps, account, draft);
+  // Side by side: each is a turn of the database, and both are waited for.
+  const [suppressed, windows] = await Promise.all([
+    suppressedOf(deps, account, draft),
+    readWindows(context, account, draft),
+  ]);
   const isOut = new Set(suppressed.map(({ email }) => email));
   const counted = recipients.filter(({ email }) => !isOut.has(email) && !isSimulated(context.world.config, email));
-  const windows = await openAllowances(context, account, draft, counted.length);
+  const counts = countIn(windows, counted.length);
   const about = describe(account, draft);
   about.blob_key = await deps.keepIfLarge({ org_id: account.org_id, id: draft.id }, mime);
   const { id, scheduled_at, expires_at, template, from_header, reply_to, origin, sender } = draft;
@@ -74,7 +78,7 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     mime,
     recipients: await placeRecipients(context, account, draft, { exit, suppressed }),
     suppressed,
-    ...windows,
+    ...counts,
   };
 }
 
@@ -98,23 +102,31 @@ async function suppressedOf(deps: SendingDeps, account: Account, draft: Draft): 
   throw allSuppressed(suppressed);
 }
 
-/** The windows this e-mail counts in, refused early when one is full. Test keys count nowhere. */
-async function openAllowances(
+type Windows = { window: Allowance; used: number }[];
+
+/** The windows this e-mail counts in, the month's quota last, and what of them is used. Test keys count nowhere. */
+async function readWindows(
   context: Preparing,
   account: Account,
   { sender, now_ms, scheduled_at }: Draft,
-  count: number,
-): Promise<Pick<Prepared, "allowances" | "counted" | "quota_used">> {
-  if (account.environment === "test") return { allowances: [], counted: 0, quota_used: 0 };
+): Promise<Windows> {
+  if (account.environment === "test") return [];
   // Scheduled mail counts when it leaves (leaving.ts).
   const warming = scheduled_at ? [] : await context.deps.warmingAllowances(account.org_id, sender.id, now_ms);
-  const allowances = [...warming, monthlyQuota(account, now_ms)].map((window) => forMessage(window, count));
-  const used = await Promise.all(allowances.map((allowance) => context.used(account.org_id, allowance)));
-  for (const [index, allowance] of allowances.entries()) {
-    const already = used[index] as number;
-    if (count > 0 && already + count > allowance.ceiling) throw overAllowance(allowance, already, count);
-  }
-  return { allowances, counted: count, quota_used: (used.at(-1) as number) + count };
+  const windows = [...warming, monthlyQuota(account, now_ms)];
+  return Promise.all(windows.map(async (window) => ({ window, used: await context.used(account.org_id, window) })));
+}
+
+/** Refused early when one is full. */
+function countIn(windows: Windows, count: number): Pick<Prepared, "allowances" | "counted" | "quota_used"> {
+  const quota = windows.at(-1);
+  if (!quota) return { allowances: [], counted: 0, quota_used: 0 };
+  const allowances = windows.map(({ window, used }) => {
+    const allowance = forMessage(window, count);
+    if (count > 0 && used + count > allowance.ceiling) throw overAllowance(allowance, used, count);
+    return allowance;
+  });
+  return { allowances, counted: count, quota_used: quota.used + count };
 }
 
 function describe(account: Account, draft: Draft): MessageAbout {
