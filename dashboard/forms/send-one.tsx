@@ -19,6 +19,8 @@ type Sent = { body: Schemas["SendRequest"]; kind: Kind };
 /** `note` stands above the form. */
 export function SendOne({ title, open, close, content = null, note }: Given) {
   const [sent, keep] = useState<Schemas["SendAnswer"] | null>(null);
+  // What the form begins with: it comes with it, and not into what somebody writes meanwhile.
+  const { isPending } = useQuery(domains);
   const end = () => {
     keep(null);
     close();
@@ -26,7 +28,8 @@ export function SendOne({ title, open, close, content = null, note }: Given) {
   return (
     <Dialog title={sent === null ? title : "It is accepted"} open={open} close={end}>
       {sent === null && note !== undefined && <p>{note}</p>}
-      {sent === null ? <Form content={content} close={end} sent={keep} /> : <Outcome answer={sent} close={end} />}
+      {sent === null && !isPending && <Form content={content} close={end} sent={keep} />}
+      {sent !== null && <Outcome answer={sent} close={end} />}
     </Dialog>
   );
 }
@@ -123,7 +126,7 @@ function Addresses({ problem }: { problem: (name: string) => string | undefined 
   return (
     <>
       <Field label="From" help="An address of a verified domain" problem={problem("from")}>
-        {(bound) => <input key={first} {...bound} name="from" defaultValue={first} autoComplete="off" />}
+        {(bound) => <input {...bound} name="from" defaultValue={first} autoComplete="off" />}
       </Field>
       <Field label="To" help="Several with commas between them" problem={toProblem}>
         {(bound) => <input {...bound} name="to" defaultValue={person.email} autoComplete="off" />}
