@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { inheritedEnv } from "../test/support/inherited-env.ts";
 import { bareDebian } from "./debian.ts";
 
-/** `docker.io` is where they come from outside of here. */
+/** What our Dockerfiles begin with. */
 export const DEBIAN = "docker.io/library/debian:bookworm-slim";
 /** From images that are here, by Docker's rules. */
 export const BUILD = ["--pull-never", "--isolation", "chroot", "--format", "docker"];

@@ -10,14 +10,14 @@ import { freePort } from "../test/support/free-port.ts";
 import { inheritedEnv } from "../test/support/inherited-env.ts";
 import { BUILD, buildah, checkHealth, createContainer, makeDebian, processOne, runContainer } from "./containers.ts";
 import { ROOT } from "./package.ts";
-import { scratchFolder, type Tried, tryOut } from "./try.ts";
+import { scratchFolder, tryOut } from "./try.ts";
 
 const IMAGE = "localhost/postern-pooler:tried";
 const UP_WITHIN_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 
-/** `folder` has what the archive of the compose files has, `settings` is the pooler's environment there. */
-export async function tryPooler(folder: string, settings: Record<string, string>): Promise<Tried> {
+/** `folder` has what the archive of the compose files has, `settings` is the pooler's environment there. Throws at what does not work. */
+export async function tryPooler(folder: string, settings: Record<string, string>): Promise<void> {
   await using undo = new AsyncDisposableStack();
   const scratch = undo.use(new DisposableStack());
   const work = scratchFolder(scratch);
@@ -41,7 +41,7 @@ export async function tryPooler(folder: string, settings: Record<string, string>
   checkHealth(container, pooler, env);
   const data = join(work, "data");
   const own = { DATABASE_URL: database.url, POSTERN_DATABASE_POOLER: through.href };
-  const tried = await tryOut(
+  await tryOut(
     (of) =>
       spawn(process.execPath, [join(ROOT, "src/main.ts"), "start"], {
         env: { ...inheritedEnv(), ...of, ...own },
@@ -53,7 +53,6 @@ export async function tryPooler(folder: string, settings: Record<string, string>
   process.kill(processOne(pooler), "SIGINT");
   const [code] = await once(pooler, "exit", { signal: AbortSignal.timeout(UP_WITHIN_MS) });
   if (code !== 0) throw new Error(`the pooler ended with ${code}`);
-  return tried;
 }
 
 type Output = { text(): string; says(wanted: RegExp): Promise<void> };

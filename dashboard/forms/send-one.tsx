@@ -10,6 +10,7 @@ import { useOwn } from "../lib/own.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
+import { Loaded } from "../ui/states.tsx";
 
 type Content = Pick<Schemas["SendRequest"], "subject" | "html_body" | "text_body">;
 type Given = { title: string; open: boolean; close: () => void; content?: Content | null; note?: string | undefined };
@@ -19,8 +20,6 @@ type Sent = { body: Schemas["SendRequest"]; kind: Kind };
 /** `note` stands above the form. */
 export function SendOne({ title, open, close, content = null, note }: Given) {
   const [sent, keep] = useState<Schemas["SendAnswer"] | null>(null);
-  // What the form begins with: it comes with it, and not into what somebody writes meanwhile.
-  const { isPending } = useQuery(domains);
   const end = () => {
     keep(null);
     close();
@@ -28,8 +27,7 @@ export function SendOne({ title, open, close, content = null, note }: Given) {
   return (
     <Dialog title={sent === null ? title : "It is accepted"} open={open} close={end}>
       {sent === null && note !== undefined && <p>{note}</p>}
-      {sent === null && !isPending && <Form content={content} close={end} sent={keep} />}
-      {sent !== null && <Outcome answer={sent} close={end} />}
+      {sent === null ? <Begun content={content} close={end} sent={keep} /> : <Outcome answer={sent} close={end} />}
     </Dialog>
   );
 }
@@ -52,9 +50,26 @@ function Outcome({ answer: { id, status }, close }: { answer: Schemas["SendAnswe
   );
 }
 
-type FormGiven = { content: Content | null; close: () => void; sent: (answer: Schemas["SendAnswer"]) => void };
+type FormGiven = {
+  content: Content | null;
+  from: string;
+  close: () => void;
+  sent: (answer: Schemas["SendAnswer"]) => void;
+};
 
-function Form({ content, close, sent }: FormGiven) {
+/** The form with its sender: one that came later would replace what somebody had written. */
+function Begun(given: Omit<FormGiven, "from">) {
+  return (
+    <Loaded of={useQuery(domains)} rows={3}>
+      {({ domains: owned }) => {
+        const sender = owned.find(({ type, verified }) => type !== "inbound" && verified);
+        return <Form {...given} from={sender === undefined ? "" : `hello@${sender.domain}`} />;
+      }}
+    </Loaded>
+  );
+}
+
+function Form({ content, from, close, sent }: FormGiven) {
   const [kind, choose] = useState<Kind>("test");
   const sending = useAct({
     run: ({ body, kind: as }: Sent) => take(v1.POST("/v1/send", { body, headers: as === "test" ? AS_TEST : {} })),
@@ -77,7 +92,7 @@ function Form({ content, close, sent }: FormGiven) {
   const problem = (name: string) => fieldProblem(sending.error, name);
   return (
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
-      <Addresses problem={problem} />
+      <Addresses from={from} problem={problem} />
       {content === null && (
         <>
           <Field label="Subject" problem={problem("subject")}>
@@ -117,16 +132,15 @@ function Form({ content, close, sent }: FormGiven) {
   );
 }
 
-function Addresses({ problem }: { problem: (name: string) => string | undefined }) {
+type AddressesGiven = { from: string; problem: (name: string) => string | undefined };
+
+function Addresses({ from, problem }: AddressesGiven) {
   const { person } = useOwn();
-  const owned = useQuery(domains).data?.domains ?? [];
-  const sender = owned.find(({ type, verified }) => type !== "inbound" && verified);
-  const first = sender === undefined ? "" : `hello@${sender.domain}`;
   const toProblem = ["to", "to[0]", "to[1]", "to[2]"].map(problem).find(Boolean);
   return (
     <>
       <Field label="From" help="An address of a verified domain" problem={problem("from")}>
-        {(bound) => <input {...bound} name="from" defaultValue={first} autoComplete="off" />}
+        {(bound) => <input {...bound} name="from" defaultValue={from} autoComplete="off" />}
       </Field>
       <Field label="To" help="Several with commas between them" problem={toProblem}>
         {(bound) => <input {...bound} name="to" defaultValue={person.email} autoComplete="off" />}

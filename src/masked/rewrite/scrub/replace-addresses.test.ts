@@ -23,6 +23,12 @@ test("an address is found around another one that stood in its way", () => {
   }
 });
 
+test("ten addresses in a row are found, though each begins as a top level that the domain before could have", () => {
+  for (const kind of ["text", "html"] as const) {
+    assert.equal(hiding("anna.re@home.example")[kind]("anna.re@home.example".repeat(10)).text, A.repeat(10));
+  }
+});
+
 describe("in HTML an address is found", () => {
   const cases: Record<string, string> = {
     "anna&ZeroWidthSpace;@home.example": A,
