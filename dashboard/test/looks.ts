@@ -12,8 +12,18 @@ const WIDTHS = [360, 1280, WIDEST];
 /** A frame without content is a picture of one. */
 const FRAME_MS = 5_000;
 
-/** `as`: who looks, when it is not the owner. `cut`: once the page is there, the connection is not. */
-export type Look = { name: string; path: string; ready: string; as?: "nobody" | "newcomer"; cut?: true };
+/**
+ * `as`: who looks, when it is not the owner. `cut`: once the page is there, the connection is not. `unanswered`: requests
+ * that get no answer, so that the page goes on loading.
+ */
+export type Look = {
+  name: string;
+  path: string;
+  ready: string;
+  as?: "nobody" | "newcomer";
+  cut?: true;
+  unanswered?: string;
+};
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
@@ -60,6 +70,12 @@ export function pagesOf({ mails, records, links, inbound, templates, masked, own
     { name: "inbound-quarantined", path: `/inbound/${inbound.quarantined}`, ready: "In quarantine" },
     { name: "rules", path: `/inbound/rules?domain_id=${inbound.domain}`, ready: "read at" },
     { name: "rule", path: `/inbound/rules/${inbound.rule}`, ready: "Save the rule" },
+    {
+      name: "rule-loading",
+      path: `/inbound/rules/${inbound.rule}`,
+      ready: "Rules",
+      unanswered: "**/v1/inbound-rules/*",
+    },
     { name: "aliases", path: "/inbound/aliases", ready: "read at" },
     { name: "spam", path: `/inbound/spam?domain_id=${inbound.domain}`, ready: "Judged by" },
     { name: "simulate", path: "/inbound/simulate", ready: "What became of it stands here" },
@@ -67,6 +83,12 @@ export function pagesOf({ mails, records, links, inbound, templates, masked, own
     { name: "templates-none", path: "/templates?query=nothing", ready: "No template fits" },
     { name: "template", path: `/templates/${templates.order}`, ready: "Links cannot be followed" },
     { name: "template-phone", path: `/templates/${templates.order}?view=phone`, ready: "Links cannot be followed" },
+    {
+      name: "template-loading",
+      path: `/templates/${templates.order}`,
+      ready: "As text",
+      unanswered: "**/v1/templates/*/preview",
+    },
     { name: "template-difference", path: `/templates/${templates.order}?part=difference`, ready: "No difference" },
     { name: "template-versions", path: `/templates/${templates.order}/versions`, ready: "read at" },
     {
@@ -163,6 +185,7 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
           if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
           seen.faults.push(...(await cutButtons(page)).map((name) => `${where}: “${name}” is cut off`));
           await page.context().setOffline(false);
+          await page.unrouteAll({ behavior: "ignoreErrors" });
           const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
           seen.faults.push(...others.map((text) => `${where}: ${text}`));
         }
@@ -174,9 +197,10 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
   return seen;
 }
 
-async function lookAt(page: Page, { path, ready, cut }: Look, picture: string): Promise<boolean> {
+async function lookAt(page: Page, { path, ready, cut, unanswered }: Look, picture: string): Promise<boolean> {
   // Away first: another token behind # alone loads nothing.
   await page.goto("about:blank");
+  if (unanswered) await page.route(unanswered, () => undefined);
   await page.goto(path);
   const shows = (text: string): Promise<boolean> =>
     page

@@ -41,9 +41,11 @@ export function OneRule() {
   return query.data ? (
     <Stored key={id} rule={query.data.rule} />
   ) : (
-    <div className="panel">
-      <Loaded of={query}>{() => null}</Loaded>
-    </div>
+    <Page title="Rule">
+      <div className="panel">
+        <Loaded of={query}>{() => null}</Loaded>
+      </div>
+    </Page>
   );
 }
 

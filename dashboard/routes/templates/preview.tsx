@@ -1,6 +1,7 @@
 // What a recipient would get: as HTML in its sandboxed frame, at the width of a phone, and as text.
 import * as Tabs from "@radix-ui/react-tabs";
 import { getRouteApi } from "@tanstack/react-router";
+import type { ReactNode } from "react";
 import type { Schemas } from "../../api/client.ts";
 import { sayError } from "../../api/say-error.ts";
 import { VIEWS } from "../../lib/list-filters.ts";
@@ -19,7 +20,7 @@ export function Preview({ preview: { data, error, isFetching } }: Given) {
   return (
     <section className="panel pad preview" aria-label="Preview" aria-busy={isFetching}>
       <p className="mb-1 truncate font-semibold" title={data?.subject}>
-        {data?.subject || <span className="dim font-normal">no subject</span>}
+        {data === undefined ? "\u00a0" : data.subject || <span className="dim font-normal">no subject</span>}
       </p>
       <Tabs.Root value={view} onValueChange={choose}>
         <Tabs.List className="tabs mb-3!" aria-label="Ways to look at it">
@@ -30,32 +31,27 @@ export function Preview({ preview: { data, error, isFetching } }: Given) {
         {error !== null && (
           <p className="problem mb-3">{`${sayError(error).text} Below is what could be shown last.`}</p>
         )}
-        {data === undefined && error === null && <Loading rows={4} />}
-        {data !== undefined && <Views data={data} />}
+        <Views data={data} none={error === null ? <Loading rows={4} /> : null} />
       </Tabs.Root>
     </section>
   );
 }
 
-function Views({ data }: { data: Answer }) {
-  const html = data.html_body;
-  const none = <p className="dim">There is no HTML part.</p>;
+/** Each panel is there from the beginning, as its tab names it; `none` stands in it until there is something to show. */
+function Views({ data, none }: { data: Answer | undefined; none: ReactNode }) {
+  const html = (title: string, className: string) => {
+    if (data === undefined) return none;
+    if (data.html_body === null) return <p className="dim">There is no HTML part.</p>;
+    return <HtmlFrame html={data.html_body} title={title} className={className} />;
+  };
   return (
     <>
-      <Tabs.Content value="html">
-        {html === null ? none : <HtmlFrame html={html} title="The template as HTML" className="tall" />}
-      </Tabs.Content>
-      <Tabs.Content value="phone">
-        {html === null ? (
-          none
-        ) : (
-          <HtmlFrame html={html} title="The template at the width of a phone" className="phone" />
-        )}
-      </Tabs.Content>
+      <Tabs.Content value="html">{html("The template as HTML", "tall")}</Tabs.Content>
+      <Tabs.Content value="phone">{html("The template at the width of a phone", "phone")}</Tabs.Content>
       <Tabs.Content value="text">
-        <pre className="plain">{data.text_body ?? "Made from the HTML on sending."}</pre>
+        {data === undefined ? none : <pre className="plain">{data.text_body ?? "Made from the HTML on sending."}</pre>}
       </Tabs.Content>
-      <Warnings warnings={data.warnings} />
+      <Warnings warnings={data?.warnings ?? []} />
     </>
   );
 }
