@@ -12,19 +12,22 @@ export function readAllowances(db: Query, keys: { org_id: string; scope_id: stri
   );
 }
 
+export type IdempotencyName = { org_id: string; environment: string; key: string };
 export type StoredAnswer = { request_hash: Buffer; status: number; answer: string; created_at: Date };
 
-export function findIdempotent(db: Query, orgId: string, environment: string, key: string) {
-  return db.query<StoredAnswer>(
-    `select request_hash, status, answer, created_at from idempotency
-      where org_id = $1 and environment = $2 and key = $3`,
-    [orgId, environment, key],
+/** Index: idempotency_pkey. Batched over organizations. */
+export function findIdempotent(db: Query, names: IdempotencyName[]) {
+  return db.query<IdempotencyName & StoredAnswer>(
+    `select i.org_id, i.environment, i.key, i.request_hash, i.status, i.answer, i.created_at
+       from unnest($1::uuid[], $2::text[], $3::text[]) as n (org_id, environment, key)
+       join idempotency i using (org_id, environment, key)`,
+    [names.map((n) => n.org_id), names.map((n) => n.environment), names.map((n) => n.key)],
   );
 }
 
-export function forgetIdempotent(db: Query, orgId: string, environment: string, key: string) {
+export function forgetIdempotent(db: Query, { org_id, environment, key }: IdempotencyName) {
   return db.execute("delete from idempotency where org_id = $1 and environment = $2 and key = $3", [
-    orgId,
+    org_id,
     environment,
     key,
   ]);

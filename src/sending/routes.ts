@@ -176,8 +176,8 @@ async function send(sending: Sending, idempotency: Idempotency, request: SendCal
   const { replayed, answer } = await idempotency.once(
     account,
     { key, hash },
-    async (row): Promise<Replay | "duplicate_key"> => {
-      const prepared = await sending.prepare(account, request.body, hold);
+    async (row, isNew): Promise<Replay | "duplicate_key"> => {
+      const prepared = await sending.prepare(account, request.body, hold, isNew);
       const text = JSON.stringify(sending.answerOf(prepared));
       const accepted = await sending.accept([prepared], row(202, text));
       return accepted === "duplicate_key" ? accepted : { status: 202, answer: text };
@@ -245,8 +245,10 @@ async function sendMany(deps: CommonDeps, idempotency: Idempotency, request: Fas
   const batch = { ...judging, hold: (bytes: number) => request.holdBytes(bytes) };
   if (key === null) return giveAnswer(reply, (await sendBatch(batch, account, body, null)) as Replay, false);
   const hash = requestHash("batch", request.rawBody);
-  const work = (row: Parameters<typeof sendBatch>[3]) => sendBatch(batch, account, body, row);
-  const { replayed, answer } = await idempotency.once(account, { key, hash }, work);
+  const { replayed, answer } = await idempotency.once(account, { key, hash }, async (row, isNew) => {
+    await isNew;
+    return sendBatch(batch, account, body, row);
+  });
   return giveAnswer(reply, answer, replayed);
 }
 

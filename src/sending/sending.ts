@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { requireLiveSending } from "../accounts/accounts.ts";
 import type { Account } from "../http/http.ts";
+import { createLru } from "../platform/fair/lru.ts";
 import { spentHere } from "../platform/fair/processor-shares.ts";
 import { createTurns } from "../platform/fair/turns.ts";
 import { Refusal } from "../platform/refusal.ts";
@@ -55,8 +56,8 @@ export {
 export { EXPIRY_MS_MAX } from "./shape.ts";
 
 export type Sending = {
-  /** Validates a send request and builds its e-mail; throws the Refusal to answer with. */
-  prepare(account: Account, request: SendRequest, hold: HoldBytes): Promise<Prepared>;
+  /** Validates a send request and builds its e-mail, once `isNew` lets it; throws the Refusal to answer with. */
+  prepare(account: Account, request: SendRequest, hold: HoldBytes, isNew?: Promise<void>): Promise<Prepared>;
   /** The same for a message that comes ready-made over SMTP. */
   prepareSubmitted(account: Account, submitted: Submitted): Promise<Prepared>;
   /** May the organization send from this domain? Throws the Refusal to answer with. */
@@ -72,6 +73,9 @@ export type Sending = {
 
 type Context = Preparing & { acceptor: Acceptor };
 
+/** Of which it is known under which id they were found last. */
+const DOMAINS_MAX = 20_000;
+
 /** The sending pipeline of this process. */
 export function createSending(world: World, deps: SendingDeps): Sending {
   const context: Context = {
@@ -79,10 +83,11 @@ export function createSending(world: World, deps: SendingDeps): Sending {
     deps,
     acceptor: createAcceptor(world, deps),
     used: usedReader(world),
+    domains: createLru(DOMAINS_MAX),
     inTurn: createTurns(world.clock, spentHere(world)),
   };
   return {
-    prepare: (account, request, hold) => prepare(context, { account, request, hold }),
+    prepare: (account, request, hold, isNew) => prepare(context, { account, request, hold, isNew }),
     prepareSubmitted: (account, submitted) => prepareSubmitted(context, account, submitted),
     checkSender: (account, domain) => checkSender(deps, account, domain),
     fit: (items) => fit(context.used, items),

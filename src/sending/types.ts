@@ -1,6 +1,7 @@
 // An e-mail on its way in: the request, what is prepared from it, and the records that are shown.
 import type { Static } from "typebox";
 import type { ChooseExit, FindLane, Lane, MessageAbout, Outbound } from "../outbound/outbound.ts";
+import type { Lru } from "../platform/fair/lru.ts";
 import type { InTurn } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";
 import type { MailScope } from "../suppressions/types.ts";
@@ -57,8 +58,17 @@ export type Submitted = {
   protocol: string;
 };
 
-/** What preparing an e-mail works with. */
-export type Preparing = { world: World; deps: SendingDeps; used: UsedReader; inTurn: InTurn };
+/**
+ * What preparing an e-mail works with. `domains`: under which id a sender domain was found last, by organization and name; a
+ * guess, with which the look-ups begin while the domain itself is looked up.
+ */
+export type Preparing = {
+  world: World;
+  deps: SendingDeps;
+  used: UsedReader;
+  domains: Pick<Lru<string>, "get" | "set">;
+  inTurn: InTurn;
+};
 
 /**
  * Counts bytes that a template makes, beside those that the request came with and for as long as it lasts; throws the

@@ -115,6 +115,26 @@ describe("an Idempotency-Key", () => {
     assert.equal(status, 202);
   });
 
+  it("gives the stored answer also where the request would be refused now, and counts nothing", async () => {
+    const to = ["left@recipients.example"];
+    const first = await sendOnce("k9", { to });
+    const batch = () =>
+      api.ask("POST", "/v1/send/batch", [{ ...GOOD, to }], { headers: { "idempotency-key": "k9-b" } });
+    const firstBatch = await batch();
+    assert.deepEqual([first.status, firstBatch.status], [202, 202]);
+    await api.ask("POST", "/v1/suppressions", { email: to[0] });
+    const [domain] = (await api.ask("GET", "/v1/domains")).body.domains;
+    const suppressed = async (): Promise<number> =>
+      (await api.ask("GET", `/v1/domains/${domain.id}/stats`)).body.metrics.total_suppressed;
+    const before = await suppressed();
+    assert.deepEqual((await sendOnce("k9", { to })).body, first.body);
+    assert.deepEqual((await batch()).body, firstBatch.body);
+    assert.equal((await sendOnce("k9", { to, subject: "Other" })).status, 409);
+    assert.equal(await suppressed(), before);
+    assert.equal((await sendOnce("k10", { to })).status, 422);
+    assert.equal(await suppressed(), before + 1);
+  });
+
   it("may have 1 to 256 printable characters", async () => {
     assert.equal((await sendOnce("x".repeat(256))).status, 202);
     assert.equal((await sendOnce("~ !")).status, 202);

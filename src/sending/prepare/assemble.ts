@@ -4,10 +4,12 @@
 import type { Account } from "../../http/http.ts";
 import { isSimulated } from "../../mail/simulated.ts";
 import { CLASS_BULK, CLASS_TRANSACTIONAL, type Exit, type MessageAbout } from "../../outbound/outbound.ts";
-import type { Allowance, Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "../types.ts";
-import { forMessage, monthlyQuota, overAllowance } from "./allowances.ts";
+import type { Refusal } from "../../platform/refusal.ts";
+import type { Prepared, PreparedRecipient, Preparing, Sender, SendingDeps, Suppressed } from "../types.ts";
+import { forMessage, overAllowance } from "./allowances.ts";
 import type { Recipient } from "./content.ts";
-import { allSuppressed, suppressedAmong } from "./suppressed.ts";
+import { beginLookUps, type LookUps, type Windows } from "./look-ups.ts";
+import { allSuppressed } from "./suppressed.ts";
 
 /** A message that is complete and allowed as such. */
 export type Draft = {
@@ -35,8 +37,16 @@ export type Draft = {
   expires_at: Date | null;
 };
 
-/** Throws 422 when every recipient is suppressed, 429 when a window is full; nothing is written but a large body. */
-export async function assemble(context: Preparing, account: Account, draft: Draft): Promise<Prepared> {
+/**
+ * Throws 422 when every recipient is suppressed, 429 when a window is full; nothing is written but a large body. `lookUps`:
+ * those of this very mail, where they were begun before.
+ */
+export async function assemble(
+  context: Preparing,
+  account: Account,
+  draft: Draft,
+  lookUps: LookUps = beginLookUps(context, account, { ...draft, domain_id: draft.sender.id }),
+): Promise<Prepared> {
   const { deps } = context;
   const { mime, recipients } = draft;
   const exit = await deps.chooseExit(account, {
@@ -45,14 +55,11 @@ export async function assemble(context: Preparing, account: Account, draft: Draf
     pool: draft.ip_pool,
     domain_pool: draft.sender.ip_pool,
   });
-  // Side by side: each is a turn of the database, and both are waited for.
-  const [suppressed, windows] = await Promise.all([
-    suppressedOf(deps, account, draft),
-    readWindows(context, account, draft),
-  ]);
+  const suppressed = await lookUps.suppressed;
+  if (suppressed.length === recipients.length) throw await refuseSuppressed(deps, account, draft, suppressed);
   const isOut = new Set(suppressed.map(({ email }) => email));
   const counted = recipients.filter(({ email }) => !isOut.has(email) && !isSimulated(context.world.config, email));
-  const counts = countIn(windows, counted.length);
+  const counts = countIn(await lookUps.windows, counted.length);
   const about = describe(account, draft);
   about.blob_key = await deps.keepIfLarge({ org_id: account.org_id, id: draft.id }, mime);
   const { id, scheduled_at, expires_at, template, from_header, reply_to, origin, sender } = draft;
@@ -87,34 +94,15 @@ function classOf({ unsubscribe }: Draft): number {
   return unsubscribe ? CLASS_BULK : CLASS_TRANSACTIONAL;
 }
 
-async function suppressedOf(deps: SendingDeps, account: Account, draft: Draft): Promise<Suppressed[]> {
-  const { recipients, sender, template, now_ms, unsubscribe, tags } = draft;
-  const emails = recipients.map(({ email }) => email);
-  const suppressed = await suppressedAmong(deps, account.org_id, emails, {
-    domain_id: sender.id,
-    template_id: template?.id ?? null,
-    tags,
-    unsubscribe_list: unsubscribe?.list ?? null,
-  });
-  if (suppressed.length < recipients.length) return suppressed;
-  const count = { org_id: account.org_id, domain_id: sender.id, at: new Date(now_ms), recipients: suppressed.length };
-  if (account.environment === "live") await deps.countSuppressed(count);
-  throw allSuppressed(suppressed);
-}
-
-type Windows = { window: Allowance; used: number }[];
-
-/** The windows this e-mail counts in, the month's quota last, and what of them is used. Test keys count nowhere. */
-async function readWindows(
-  context: Preparing,
-  account: Account,
-  { sender, now_ms, scheduled_at }: Draft,
-): Promise<Windows> {
-  if (account.environment === "test") return [];
-  // Scheduled mail counts when it leaves (leaving.ts).
-  const warming = scheduled_at ? [] : await context.deps.warmingAllowances(account.org_id, sender.id, now_ms);
-  const windows = [...warming, monthlyQuota(account, now_ms)];
-  return Promise.all(windows.map(async (window) => ({ window, used: await context.used(account.org_id, window) })));
+async function refuseSuppressed(
+  { countSuppressed }: SendingDeps,
+  { org_id, environment }: Account,
+  { sender, now_ms }: Draft,
+  suppressed: Suppressed[],
+): Promise<Refusal> {
+  const count = { org_id, domain_id: sender.id, at: new Date(now_ms), recipients: suppressed.length };
+  if (environment === "live") await countSuppressed(count);
+  return allSuppressed(suppressed);
 }
 
 /** Refused early when one is full. */

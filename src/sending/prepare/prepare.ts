@@ -8,16 +8,22 @@ import { uuidTime } from "../../platform/random.ts";
 import { invalid } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { MESSAGE_BYTES_MAX } from "../shape.ts";
-import type { HoldBytes, Prepared, Preparing, Rendered, SendingDeps, SendRequest } from "../types.ts";
+import type { HoldBytes, Prepared, Preparing, Rendered, Sender, SendingDeps, SendRequest } from "../types.ts";
 import { assemble } from "./assemble.ts";
 import * as content from "./content.ts";
+import { type Asked, beginLookUps, type LookUps } from "./look-ups.ts";
 import { readySender } from "./sender.ts";
 
+type Given = {
+  account: Account;
+  request: SendRequest;
+  hold: HoldBytes;
+  /** Fails where the request was answered before: nothing is composed or written then. */
+  isNew?: Promise<void> | undefined;
+};
+
 /** Validates the request in the contract's order and builds the message; throws the Refusal to answer with. */
-export async function prepare(
-  context: Preparing,
-  { account, request, hold }: { account: Account; request: SendRequest; hold: HoldBytes },
-): Promise<Prepared> {
+export async function prepare(context: Preparing, { account, request, hold, isNew }: Given): Promise<Prepared> {
   const { world, deps, inTurn } = context;
   requireLiveSending(account);
   checkBodySource(request);
@@ -25,32 +31,72 @@ export async function prepare(
   const id = world.random.uuid();
   const now_ms = uuidTime(id);
   const parts = readParts(request, now_ms);
-  const sender = await readySender(deps, account.org_id, parts.from.address.domain);
+  const guess = lookAhead(context, account, { request, parts, now_ms });
+  const sender = await findDomain(context, account, parts.from.address.domain);
+  await isNew;
   const rendered = await renderTemplate(deps, account, request);
   if (rendered) hold(bytesOf(rendered));
-  const recipients = content.readRecipients(request);
+  const recipients = guess?.recipients ?? content.readRecipients(request);
+  const labels = labelsOf(request);
+  const template = rendered ? { id: rendered.template_id, version: rendered.version } : null;
+  const asked = { domain_id: sender.id, now_ms, recipients, template, ...labels, ...parts.times };
+  const lookUps = guess?.domain_id === sender.id ? guess : beginLookUps(context, account, asked);
   const composition = { request, parts, rendered, recipients, id, now_ms, domain: sender.domain };
   const mime = await inTurn(account.org_id, () => compose(world, composition));
-  return assemble(context, account, {
-    id,
-    now_ms,
-    origin: "api",
-    sender,
+  const draft = {
+    ...{ id, now_ms, sender, recipients, mime, template, ...labels, ...parts.times },
+    origin: "api" as const,
     rfc_message_id: `${id}@${sender.domain}`,
     from_address: parts.from.address.email,
     from_header: request.from,
     reply_to: parts.reply_to.map(({ email }) => email),
     subject: rendered ? rendered.subject : (request.subject ?? ""),
-    recipients,
-    mime,
-    template: rendered ? { id: rendered.template_id, version: rendered.version } : null,
-    tags: request.tags ?? [],
     metadata: (request.metadata ?? {}) as Record<string, unknown>,
     require_tls: request.require_tls === true,
     ip_pool: request.ip_pool ?? null,
-    unsubscribe: request.unsubscribe ? { list: request.unsubscribe.list ?? "" } : null,
-    ...parts.times,
-  });
+  };
+  return assemble(context, account, draft, lookUps);
+}
+
+function labelsOf({ tags, unsubscribe }: SendRequest): Pick<Asked, "tags" | "unsubscribe"> {
+  return { tags: tags ?? [], unsubscribe: unsubscribe ? { list: unsubscribe.list ?? "" } : null };
+}
+
+type Parts = ReturnType<typeof readParts>;
+
+type Guess = LookUps & { recipients: content.Recipient[] };
+
+/** Begins the look-ups under the id that the domain had before. Null where that or the template is not known yet. */
+function lookAhead(
+  context: Preparing,
+  account: Account,
+  { request, parts, now_ms }: { request: SendRequest; parts: Parts; now_ms: number },
+): Guess | null {
+  const domain_id = context.domains.get(nameOf(account, parts.from.address.domain));
+  if (domain_id === undefined || request.template !== undefined || request.template_id !== undefined) return null;
+  const recipients = soundRecipients(request);
+  if (recipients === null) return null;
+  const asked = { domain_id, now_ms, recipients, template: null, ...labelsOf(request), ...parts.times };
+  return { ...beginLookUps(context, account, asked), recipients };
+}
+
+/** Null: they are refused in their turn, after the sender is. */
+function soundRecipients(request: SendRequest): content.Recipient[] | null {
+  try {
+    return content.readRecipients(request);
+  } catch {
+    return null;
+  }
+}
+
+async function findDomain({ deps, domains }: Preparing, account: Account, name: string): Promise<Sender> {
+  const sender = await readySender(deps, account.org_id, name);
+  domains.set(nameOf(account, name), sender.id);
+  return sender;
+}
+
+function nameOf({ org_id }: Account, domain: string): string {
+  return `${org_id}/${domain}`;
 }
 
 /** Everything that is decided by the request alone. */
@@ -100,7 +146,7 @@ function bytesOf({ subject, html_body, text_body }: Rendered): number {
 
 type Composition = {
   request: SendRequest;
-  parts: ReturnType<typeof readParts>;
+  parts: Parts;
   rendered: Rendered | null;
   recipients: content.Recipient[];
   id: string;
