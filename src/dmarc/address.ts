@@ -47,7 +47,7 @@ function suggestRecord(row: Pick<DomainRow, "checks">, rua: string): string {
       .filter((uri) => uri !== "");
     return `${before}${[...others, rua].join(",")}${record.slice(before.length + addresses.length)}`;
   }
-  return `${record.replace(/[\s;]*$/, "")}; rua=${rua}`;
+  return `${record.replace(/(?<![\s;])[\s;]+$/, "")}; rua=${rua}`;
 }
 
 async function checkAuthorization(

@@ -33,7 +33,7 @@ export function cleanAddress(found: string): string | null {
   const address = found
     .trim()
     .replace(/^'+/, "")
-    .replace(/[.'-]+$/, "");
+    .replace(/(?<![.'-])[.'-]+$/, "");
   if (address.length > localCharsMax + domainCharsMax || !addressForm.test(address)) return null;
   const at = address.lastIndexOf("@");
   const isCut = found.trim().endsWith("...") && !address.slice(at).includes(".");
@@ -56,7 +56,7 @@ export function addressIn(text: string): string | null {
   const angle = /<([^<>]{1,600})>/.exec(text)?.[1];
   // RFC 5321 §4.1.2: @a.example,@b.example:user@example.com
   const candidate = (angle ?? text).trim().replace(/^(?:@[^\s:@]{1,255}[,:])+/, "");
-  const bare = candidate.replace(/^(?:smtp|mailto|rfc822)[:=;]\s*/i, "").replace(/\s*\([^()]{0,500}\)\s*$/, "");
+  const bare = candidate.replace(/^(?:smtp|mailto|rfc822)[:=;]\s*/i, "").replace(/(?<!\s)\s*\([^()]{0,500}\)\s*$/, "");
   const whole = cleanAddress(bare.replace(/^"([^"@]+@[^"@]+)"$/, "$1"));
   if (whole !== null) return whole;
   const found = anyAddress.exec(bare)?.[0];

@@ -56,7 +56,7 @@ function contentFields(headers: readonly Header[]): string[] {
   const own = headers.filter(({ name }) => CONTENT.test(name));
   const type = own.find(({ name }) => name.toLowerCase() === "content-type");
   const given = type ? textOf(type).trimEnd() : "Content-Type: text/plain; charset=us-ascii";
-  const bare = given.replace(MARK, (found) => (found.startsWith(";") ? "" : found)).replace(/[;\s]+$/, "");
+  const bare = given.replace(MARK, (found) => (found.startsWith(";") ? "" : found)).replace(/(?<![;\s])[;\s]+$/, "");
   return [...own.filter((header) => header !== type).map(textOf), `${bare};\r\n ${PROTECTED}\r\n`];
 }
 

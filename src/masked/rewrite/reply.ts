@@ -95,6 +95,9 @@ function isTelling({ sent, restored, ...order }: ReplyOrder): boolean {
   return sent.digests.some((digest) => !isLineDigest(digest)) || given.some((one) => text(one).count > 0);
 }
 
+/** Of From, for the name in it. */
+const FROM_MAX = 1_000;
+
 type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;
 
 /** `taken`: with nothing in the place of what the contact sent. */
@@ -102,7 +105,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
   const replacers = replacersOf(order, taken);
   const value = fieldReader(bytes);
   const { from: own, own_name, date_ms } = order;
-  const [, author = null] = /^\s*"?([^"<>]{1,200}?)"?\s*</.exec(value("from")) ?? [];
+  const [, author = null] = /^\s*"?([^"<>]{1,200}?)"?\s*</.exec(value("from").slice(0, FROM_MAX)) ?? [];
   const mark = markOf(order);
   const tools: ScrubTools = {
     ...{ replacers, own, own_name, date_ms, mark },

@@ -53,7 +53,11 @@ export function detectSeparator(text: string): { separator: string; skip: number
 // Quoted parts are taken out, line ends in them too: a heading may hold any of these characters.
 function firstLine(text: string): string {
   const plain = text.slice(0, ROW_CHARS_MAX).replace(/"(?:[^"]|"")*"/g, "");
-  return /[^\r\n]*\S[^\r\n]*/.exec(plain)?.[0] ?? "";
+  const at = plain.search(/\S/);
+  if (at === -1) return "";
+  const before = plain.slice(0, at);
+  const from = Math.max(before.lastIndexOf("\r"), before.lastIndexOf("\n")) + 1;
+  return before.slice(from) + (/^[^\r\n]*/.exec(plain.slice(at))?.[0] ?? "");
 }
 
 function take(state: State, scan: Scan): CsvRecord[] {

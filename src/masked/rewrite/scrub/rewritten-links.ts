@@ -45,17 +45,24 @@ const REWRITERS: readonly Rewriter[] = [
     found: /^https?:\/\/secure-web\.cisco\.com\//,
     read: (link) => decoded(/\/(https?%3a[^/?#]*)$/i.exec(link)?.[1] ?? ""),
   },
-  { found: /^https?:\/\/url\.avanan\.click\/v2\//, read: (link) => /___(.+)___\./.exec(link)?.[1] ?? null },
+  { found: /^https?:\/\/url\.avanan\.click\/v2\//, read: fromAvanan },
 ];
+
+/** Check Point: what stands between the first three underscores and the last that a dot follows. */
+function fromAvanan(link: string): string | null {
+  const from = link.indexOf("___") + 3;
+  const to = link.lastIndexOf("___.");
+  return from > 2 && to > from ? link.slice(from, to) : null;
+}
 
 const LINK = /\bhttps?:\/\/[^\s<>"'\ue000\ue001]{1,20000}/gi;
 const REWRITER_HOST =
   /safelinks|urldefense|google\.[a-z.]{2,6}\/url\?|cudasvc|clicktime|edgepilot|trendmicro|fireeye|trellix|protection\.sophos|secure-web\.cisco|avanan/i;
 /** Gmail's own copy of a link beside the link. */
-const GMAIL_COPY = /\s+data-saferedirecturl\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+)/gi;
+const GMAIL_COPY = /(?<!\s)\s+data-saferedirecturl\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+)/gi;
 const LAYERS_MAX = 3;
 /** Signs of the sentence that a link stands in. */
-const TAIL = /[.,;:!?)\]]*$/;
+const TAIL = /(?<![.,;:!?)\]])[.,;:!?)\]]+$/;
 const INVISIBLE = /[\p{Cc}\s]/u;
 
 /** The text with every link of such a service as it was before; a sentence that ends behind it keeps its full stop. */

@@ -67,7 +67,7 @@ const GENERATOR =
   /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator|author)\b[^<>]{0,300}>|<o:(Author|LastAuthor|Manager|Company)>[^<>]{0,300}<\/o:\1>/gi;
 
 /** Of the mail that is quoted, as the program of the mailbox knows it. */
-const CITED_ID = /\s+cite\s*=\s*(?:"\s*mid:[^"]*"|'\s*mid:[^']*'|mid:[^\s>]*)/gi;
+const CITED_ID = /(?<!\s)\s+cite\s*=\s*(?:"\s*mid:[^"]*"|'\s*mid:[^']*'|mid:[^\s>]*)/gi;
 
 type Work = ScrubTools & {
   cids: Map<string, string>;
