@@ -135,6 +135,12 @@ describe("checkSpf", () => {
     assert.equal((await checkWith("v=spf1 +all", {}, { remote_ip: "" })).result, "none");
   });
 
+  it("counts a term whose target is no name as well (RFC 7208 §4.6.4)", async () => {
+    const { result, reason } = await checkWith(`v=spf1 ${"exists:%% ".repeat(11)}-all`, {});
+    assert.deepEqual([result, reason], ["permerror", "more than 10 terms that need DNS"]);
+    assert.equal((await checkWith(`v=spf1 ${"exists:%% ".repeat(10)}-all`, {})).result, "fail");
+  });
+
   it("counts ten terms over all includes and asks no eleventh", async () => {
     const chain: Record<string, string[]> = {};
     for (let index = 0; index < 12; index++)
