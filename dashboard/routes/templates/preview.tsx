@@ -29,18 +29,21 @@ export function Preview({ preview: { data, error, isFetching } }: Given) {
           <Tabs.Trigger value="text">As text</Tabs.Trigger>
         </Tabs.List>
         {error !== null && (
-          <p className="problem mb-3">{`${sayError(error).text} Below is what could be shown last.`}</p>
+          <p className="problem mb-3">
+            {sayError(error).text}
+            {data !== undefined && " Below is what could be shown last."}
+          </p>
         )}
-        <Views data={data} none={error === null ? <Loading rows={4} /> : null} />
+        <Views data={data} meanwhile={error === null ? <Loading rows={4} /> : null} />
       </Tabs.Root>
     </section>
   );
 }
 
-/** Each panel is there from the beginning, as its tab names it; `none` stands in it until there is something to show. */
-function Views({ data, none }: { data: Answer | undefined; none: ReactNode }) {
+/** Each panel is there from the beginning, as its tab names it; `meanwhile` stands in it until there is something to show. */
+function Views({ data, meanwhile }: { data: Answer | undefined; meanwhile: ReactNode }) {
   const html = (title: string, className: string) => {
-    if (data === undefined) return none;
+    if (data === undefined) return meanwhile;
     if (data.html_body === null) return <p className="dim">There is no HTML part.</p>;
     return <HtmlFrame html={data.html_body} title={title} className={className} />;
   };
@@ -49,7 +52,11 @@ function Views({ data, none }: { data: Answer | undefined; none: ReactNode }) {
       <Tabs.Content value="html">{html("The template as HTML", "tall")}</Tabs.Content>
       <Tabs.Content value="phone">{html("The template at the width of a phone", "phone")}</Tabs.Content>
       <Tabs.Content value="text">
-        {data === undefined ? none : <pre className="plain">{data.text_body ?? "Made from the HTML on sending."}</pre>}
+        {data === undefined ? (
+          meanwhile
+        ) : (
+          <pre className="plain">{data.text_body ?? "Made from the HTML on sending."}</pre>
+        )}
       </Tabs.Content>
       <Warnings warnings={data?.warnings ?? []} />
     </>

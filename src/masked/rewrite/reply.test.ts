@@ -295,6 +295,20 @@ describe("a reply", () => {
     assert.equal(kindOf(`Content-Type: text/x-key; name=key.txt\n\n${key}`), "held");
   });
 
+  it("loses a signature whose first line is joined to the text, or has another case or kind; its subject begins none", () => {
+    const packet = Buffer.from("a signature that names a key and nobody else").toString("base64");
+    for (const begin of ["-----BEGIN PGP SIGNATURE-----", "-----begin pgp signature-----", "-----BEGIN PGP X/1-----"]) {
+      const text = built(`Content-Type: text/plain\n\nBye, Anna ${begin}\nVersion: X\n\n${packet}\n=abcd\n`);
+      assert.match(text, /Bye, Anna/);
+      assert.doesNotMatch(text, /pgp|YSBzaWdu|abcd/i, begin);
+    }
+    const glued = `Yes -----BEGIN PGP MESSAGE-----\n\n${packet}\n-----END PGP MESSAGE-----\n`;
+    assert.equal(kindOf(`Content-Type: text/plain\n\n${glued}`), "refused");
+    assert.equal(kindOf("Content-Type: text/plain\n\nIt says -----BEGIN PGP MESSAGE-----\nand no more\n"), "built");
+    const subject = reply(`From: ${D}\nSubject: See -----BEGIN PGP MESSAGE-----\nContent-Type: text/plain\n\nx\n`);
+    assert.ok(subject.kind === "built" && /^Subject: See BEGIN PGP MESSAGE-----\r$/m.test(subject.bytes.toString()));
+  });
+
   it("loses what holds the address in an encoding, or is held where that goes over lines; other encoded things stay", () => {
     const pem = (text: string) =>
       `-----BEGIN CERTIFICATE-----\n${Buffer.from(`0\x82 ${text} padding of a certificate`)

@@ -95,6 +95,11 @@ function isTelling({ sent, restored, ...order }: ReplyOrder): boolean {
   return sent.digests.some((digest) => !isLineDigest(digest)) || given.some((one) => text(one).count > 0);
 }
 
+/** A subject begins no armor: who reads on from it would take the text below for a key or a signature. */
+function withoutBegin(subject: string): string {
+  return subject.replace(/-{5,}(?=BEGIN PGP )/gi, "");
+}
+
 /** Of From, for the name in it. */
 const FROM_MAX = 1_000;
 
@@ -115,7 +120,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
   };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
-  const subject = replacers.strict.text(value("subject").slice(0, SUBJECT_MAX));
+  const subject = replacers.strict.text(withoutBegin(value("subject").slice(0, SUBJECT_MAX)));
   const { to, cc, in_reply_to, references } = taken ? withoutGiven(order) : order;
   const head = [
     mailboxHeader("From", [order.from]),

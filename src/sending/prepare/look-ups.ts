@@ -22,7 +22,7 @@ export type Asked = {
   scheduled_at: Date | null;
 };
 
-/** Begins them; whoever needs an answer waits for it, and nobody has to. */
+/** Begins them. Who needs an answer waits for it; one that fails while nobody waits troubles nobody. */
 export function beginLookUps(context: Preparing, account: Account, asked: Asked): LookUps {
   const { domain_id, recipients, template, tags, unsubscribe } = asked;
   const emails = recipients.map(({ email }) => email);

@@ -71,7 +71,7 @@ const BETWEEN = "\0";
 
 /** What a reader of the finished message could see, by a parser that is not ours. */
 async function readable(bytes: Buffer): Promise<string> {
-  const texts = [bytes.toString("latin1").replace("\r\n\r\n", `\r\n${BETWEEN}\r\n`)];
+  const texts = [bytes.toString("latin1")];
   const mail = await PostalMime.parse(bytes, { attachmentEncoding: "arraybuffer", forceRfc822Attachments: true });
   texts.push(mail.subject ?? "", mail.text ?? "", mail.html ?? "", ...mail.headers.map(({ value }) => String(value)));
   for (const { filename, content } of mail.attachments) {
@@ -79,10 +79,6 @@ async function readable(bytes: Buffer): Promise<string> {
   }
   return texts.join(BETWEEN).toLowerCase();
 }
-
-/** The kinds of armor that programs know (RFC 9580 §6.2), and what GnuPG wrote for a private key once. */
-const ARMOR =
-  /-----begin pgp (?:message(?:, part [0-9/]+)?|(?:public|private|secret) key block|signature)-----\s*\n[^\0]{0,300}?[a-z0-9+/]{40}/;
 
 const maskedReply: Target = {
   name: "masked-reply",
@@ -97,7 +93,11 @@ const maskedReply: Target = {
     const text = await readable(built.bytes);
     assert.doesNotMatch(text, SHOWN, "the mailbox is shown");
     assert.doesNotMatch(text, /r\.[a-z2-7]{26}@/, "a reverse address is shown");
-    assert.doesNotMatch(text, ARMOR, "a key or signature is shown");
+    assert.doesNotMatch(
+      text,
+      /-----begin pgp (?!signed)[a-z0-9 ,/]+-----\s*\n[^\0]{0,300}?[a-z0-9+/]{40}/,
+      "a key or signature is shown",
+    );
     const joined = text.replace(/(?<![ \t])[ \t]*\r?\n[> \t]*/g, GAP).replaceAll(BETWEEN, "\n");
     assert.doesNotMatch(joined, SHOWN, "the mailbox is shown in two lines");
     const runs = joined.replaceAll(GAP, "").match(/[a-z0-9+/]{24,}/gi) ?? [];

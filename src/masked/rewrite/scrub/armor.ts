@@ -5,31 +5,38 @@
 /** `is_encrypted`: there is a message that only its recipient can read, not in a quote. */
 export type Unarmored = { text: string; cut: number; is_encrypted: boolean };
 
-const BEGIN = /^([\s>|]*)-{5}BEGIN PGP ([A-Z0-9 ,/]{1,40})-{5}\s*$/;
+/** Of any kind, in any case, and glued to what stands before it: a mail program may have joined the lines. */
+const BEGIN = /^([\s\S]*?)-{5}BEGIN PGP ([A-Z0-9 ,/]+)-{5}\s*$/iu;
 const ENCRYPTED = /^MESSAGE(?:, PART .*)?$/;
-const END = /^[\s>|]*-{5}END PGP [A-Z0-9 ,/]{1,40}-{5}\s*$/;
+const END = /^[\s>|]*-{5}END PGP [A-Z0-9 ,/]+-{5}\s*$/iu;
 /** What stands in armor: fields, base64, a checksum, empty lines. */
 const ARMORED = /^[\s>|]*(?:[A-Za-z]{2,20}: .*|[A-Za-z0-9+/=]{0,100})$/;
 const HASH = /^[\s>|]*(?:Hash|NotDashEscaped|SaltedHash): /i;
 
 /** Plain text without armor. */
 export function cutArmor(given: string): Unarmored {
-  if (!given.includes("BEGIN PGP ")) return { text: given, cut: 0, is_encrypted: false };
+  if (!/BEGIN PGP /i.test(given)) return { text: given, cut: 0, is_encrypted: false };
   const lines = given.split("\n");
   const out: string[] = [];
   const found: Unarmored = { text: "", cut: 0, is_encrypted: false };
   let isSigned = false;
   for (let at = 0; at < lines.length; at += 1) {
     const line = lines[at] as string;
-    const [, marks = "", kind] = BEGIN.exec(line) ?? [];
-    if (kind === undefined) {
+    const [, before = "", label] = BEGIN.exec(line) ?? [];
+    if (label === undefined) {
       out.push(isSigned ? line.replace(/^((?:[>|] ?)*)- /, "$1") : line);
       continue;
     }
+    const kind = label.toUpperCase();
+    const isGlued = /[^\s>|]/.test(before);
+    if (isGlued) out.push(before);
     found.cut += 1;
     isSigned = kind === "SIGNED MESSAGE";
+    const begin = at;
     at = isSigned ? behindHashes(lines, at) : endOfArmor(lines, at);
-    found.is_encrypted ||= ENCRYPTED.test(kind) && !/[>|]/.test(marks);
+    // A sentence may end with these words.
+    const isThere = !isGlued || lines.slice(begin + 1, at + 1).some((one) => /[A-Za-z0-9+/]{40}/.test(one));
+    found.is_encrypted ||= ENCRYPTED.test(kind) && isThere && !/^[\s>|]*[>|]/.test(before);
   }
   return { ...found, text: out.join("\n") };
 }
@@ -53,8 +60,8 @@ function endOfArmor(lines: readonly string[], begin: number): number {
 }
 
 const HTML_BEGIN =
-  /-{5}BEGIN(?:\s|&nbsp;)+PGP(?:\s|&nbsp;)+([A-Z0-9 ,/]{1,40})-{5}(?:(?:\s|<br[^<>]{0,20}>|&nbsp;)*Hash: [A-Za-z0-9, ]{1,60})?/g;
-const HTML_END = /-{5}END(?:\s|&nbsp;)+PGP(?:\s|&nbsp;)+[A-Z0-9 ,/]{1,40}-{5}/g;
+  /-{5}BEGIN(?:\s|&nbsp;)+PGP(?:\s|&nbsp;)+((?:[A-Z0-9,/][A-Z0-9 ,/]*)?)-{5}(?:(?:\s|<br[^<>]{0,20}>|&nbsp;)*Hash: [A-Za-z0-9, ]{1,60})?/giu;
+const HTML_END = /-{5}END(?:\s|&nbsp;)+PGP(?:\s|&nbsp;)+(?:[A-Z0-9,/][A-Z0-9 ,/]*)?-{5}/giu;
 
 /** HTML without armor; tags within it stay, so that the document keeps its shape. What is disguised is left to the gate. */
 export function cutHtmlArmor(html: string): Unarmored {
@@ -64,7 +71,7 @@ export function cutHtmlArmor(html: string): Unarmored {
   let next = 0;
   for (const match of html.matchAll(HTML_BEGIN)) {
     if (match.index < from) continue;
-    const kind = (match[1] as string).trim();
+    const kind = (match[1] as string).trim().toUpperCase();
     const behind = match.index + match[0].length;
     while (next < ends.length && (ends[next] as number) < behind) next += 1;
     const end = kind === "SIGNED MESSAGE" ? behind : (ends[next] ?? behind);
