@@ -99,6 +99,7 @@ export function inboundPorts(world: World, engine: Engine): InboundPorts {
   const forward = forwardHandler(world, carryPorts(world), maskedJudging(world, spam.step));
   return {
     findLane: engine.findLane,
+    outbound: () => engine.outbound,
     notifyOutbound: engine.notify,
     first: maskedFirst(world, engine, forward),
     exact: [maskedDecider(world, { findReceiver: findReceiver(world) })],

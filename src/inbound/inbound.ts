@@ -9,7 +9,7 @@ import { planFinder, showsAuthResults } from "../accounts/accounts.ts";
 import { aliasFinder } from "../aliases/aliases.ts";
 import { findReceiver, findSender, hasAnyDomain } from "../domains/domains.ts";
 import { anyMaskedAlias } from "../masked/masked.ts";
-import type { FindLane } from "../outbound/outbound.ts";
+import type { FindLane, Outbound } from "../outbound/outbound.ts";
 import { createParsePool } from "../parsing/parse-pool.ts";
 import type { World } from "../platform/world.ts";
 import { customerHandler } from "./process/customer.ts";
@@ -51,6 +51,7 @@ export { InboundEmailRow } from "./read/shape.ts";
 /** What other features lend to receiving, wired in app.ts. */
 export type InboundPorts = {
   findLane: FindLane;
+  outbound(): Outbound | null;
   notifyOutbound(): void;
   exact: readonly RcptDecider[];
   wide?: WideDecider;

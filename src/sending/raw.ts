@@ -5,17 +5,15 @@ import {
   CLASS_TRANSACTIONAL,
   DEFAULT_SOURCE_ID,
   type FindLane,
-  KEEP_TRYING_MS,
   type Lane,
   lanesInPlace,
 } from "../outbound/outbound.ts";
 import type { Tx } from "../platform/database/db.ts";
 import { acceptMessages } from "./accept/accept-queries.ts";
+import { expiryOf, type HandOver, type Laned, type Queued } from "./hand-over.ts";
 import type { RawMessage } from "./types.ts";
 
 export { findBlobOwner, findHead, findLarge, findMessageOwner, findSentByMessageId } from "./raw-queries.ts";
-
-export type Laned = RawMessage & { lane: Lane | null };
 
 /** The message with the lane it leaves by; test mail, which is only recorded, has none. */
 export async function withLane(findLane: FindLane, message: RawMessage): Promise<Laned> {
@@ -28,11 +26,11 @@ export async function withLane(findLane: FindLane, message: RawMessage): Promise
 
 /**
  * Queues ready-made messages in the caller's transaction, all in one statement; without a lane (test mail) they are only
- * recorded. Run the transaction in `withPartitions`, and wake the engine after the commit.
+ * recorded. Run the transaction in `withPartitions`, and after the commit wake the engine, or settle `going` with the answer.
  */
-export async function enqueueRaw(tx: Tx, given: readonly Laned[]): Promise<void> {
-  if (given.length === 0) return;
-  const messages = await withLanes(tx, given);
+export async function enqueueRaw(tx: Tx, given: readonly Laned[], going?: HandOver): Promise<Queued[]> {
+  if (given.length === 0) return [];
+  const messages = await withLanes(tx, given, going);
   await acceptMessages(tx, {
     messages: messages.map(messageColumns),
     bodies: messages.map(({ org_id, id, mime, blob_key }) => ({
@@ -47,6 +45,7 @@ export async function enqueueRaw(tx: Tx, given: readonly Laned[]): Promise<void>
     idempotency: [],
     suppressed: [],
   });
+  return messages;
 }
 
 function messageColumns(message: Laned): Record<string, unknown> {
@@ -76,33 +75,30 @@ function recipientColumns(message: Laned): Record<string, unknown> {
   };
 }
 
-/** With lanes that are there: one may have been dropped since it was looked up. */
-async function withLanes(tx: Tx, messages: readonly Laned[]): Promise<Laned[]> {
+/** With lanes that are there: one may have been dropped since it was looked up, and with it the room that was reserved. */
+async function withLanes(tx: Tx, messages: readonly Laned[], going: HandOver | undefined): Promise<Queued[]> {
   const lanes = messages.flatMap(({ lane }) => lane ?? []);
-  if (lanes.length === 0) return [...messages];
+  if (lanes.length === 0) return messages.map((message) => ({ ...message, owner: null }));
   const held = await lanesInPlace(tx, lanes, (messages[0] as Laned).created_at);
-  return messages.map((message) => ({ ...message, lane: message.lane && (held.get(message.lane.id) as Lane) }));
+  return messages.map((message) => {
+    const lane = message.lane && (held.get(message.lane.id) as Lane);
+    const owner = lane?.id === message.lane?.id ? (going?.ownerOf(message) ?? null) : null;
+    return { ...message, lane, owner };
+  });
 }
 
-function deliveryColumns({
-  org_id,
-  id,
-  lane,
-  recipient,
-  created_at,
-  return_path_host,
-}: Laned): Record<string, unknown> {
-  const expires_at = new Date(created_at.getTime() + KEEP_TRYING_MS);
-  const due_at = created_at;
+function deliveryColumns(message: Queued): Record<string, unknown> {
+  const { org_id, id, lane, owner, recipient, created_at, return_path_host } = message;
   return {
     org_id,
     message_id: id,
     position: 0,
     lane_id: lane?.id,
     email: recipient,
-    due_at,
+    due_at: created_at,
     created_at,
-    expires_at,
+    expires_at: expiryOf(message),
+    owner,
     return_path_host,
   };
 }

@@ -29,6 +29,7 @@ export {
 } from "./address/sent-to.ts";
 export { EmailEvent, RecipientView } from "./emails/shape.ts";
 export { type EndedMessage, findDeferred, findEnded, findLeaving, forgetMessages } from "./forget-queries.ts";
+export { type HandOver, handOver, type Laned, type Queued } from "./hand-over.ts";
 export {
   type DeliveryKey,
   findSentDelivery,
@@ -50,7 +51,6 @@ export {
   findLarge,
   findMessageOwner,
   findSentByMessageId,
-  type Laned,
   withLane,
 } from "./raw.ts";
 export { EXPIRY_MS_MAX } from "./shape.ts";

@@ -54,6 +54,7 @@ test("a mail that waited two hours is judged by the time of its receipt", async 
   publish();
   const nothing: Omit<InboundPorts, "handlers"> = {
     findLane: () => Promise.reject(new Error("nothing is sent here")),
+    outbound: () => null,
     notifyOutbound: () => undefined,
     ...{ exact: [], own: [], checks: [] },
     spam: async () => ({ report: { score: null, verdict: null, symbols: [] }, quarantine: null }),

@@ -1,12 +1,12 @@
 // From outcomes to durable state: the mail's row, its place in the queue, its alias's counters, its forwards and its
 // webhooks, in one transaction for many mails. While one batch commits, the next gathers.
 import { countReceived } from "../../aliases/aliases.ts";
-import type { FindLane } from "../../outbound/outbound.ts";
+import type { FindLane, Outbound } from "../../outbound/outbound.ts";
 import { type Tx, whileUnavailable } from "../../platform/database/db.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { commitOrSingly, createGroupCommit } from "../../platform/fair/group-commit.ts";
 import type { World } from "../../platform/world.ts";
-import { enqueueRaw, type Laned, withLane } from "../../sending/sending.ts";
+import { enqueueRaw, type HandOver, handOver, type Laned, type Queued, withLane } from "../../sending/sending.ts";
 import { enqueueWebhooks, wakeHooks } from "../../webhooks/webhooks.ts";
 import * as queries from "../queries.ts";
 import { countHits } from "../rules/rules-step.ts";
@@ -25,7 +25,9 @@ export type Finisher = {
 
 export type FinishPorts = {
   findLane: FindLane;
-  /** Forwards were queued. */
+  /** The engine of this process that sends, if it has one. */
+  outbound(): Outbound | null;
+  /** Forwards were queued that this process does not send itself. */
   notifyOutbound(): void;
 };
 
@@ -65,19 +67,36 @@ function settle(batch: readonly Waiting[], failure: unknown): void {
 
 /** The database being away is waited for, as long as the claims can be renewed when it is back. */
 async function commit(world: FinishWorld, ports: FinishPorts, batch: readonly Waiting[]): Promise<unknown> {
-  const work = () => withPartitions(world, () => world.db.transaction((tx) => write(tx, world, batch)));
   const until = world.clock.monotonic() + RETRY_COMMIT_FOR_MS;
   try {
-    await whileUnavailable(work, RETRY_COMMIT_MS, () => world.clock.monotonic() < until);
+    const work = () => writeAndSend(world, ports, batch);
+    const left = await whileUnavailable(work, RETRY_COMMIT_MS, () => world.clock.monotonic() < until);
     wakeHooks(world);
-    if (batch.some(({ forwards }) => forwards.length > 0)) ports.notifyOutbound();
+    if (left) ports.notifyOutbound();
     return null;
   } catch (error) {
     return error;
   }
 }
 
-async function write(tx: Tx, world: FinishWorld, batch: readonly Waiting[]): Promise<void> {
+/**
+ * True when forwards were queued that others must look for. A commit whose answer was lost is done again and finds its mails
+ * finished: forwards that it wrote in this node's name are found again as forgotten (outbound/queue/orphans.ts).
+ */
+async function writeAndSend(world: FinishWorld, ports: FinishPorts, batch: readonly Waiting[]): Promise<boolean> {
+  const messages = batch.flatMap(({ forwards }) => forwards);
+  const going = handOver(ports.outbound(), messages);
+  try {
+    const write = (tx: Tx) => writeBatch(tx, world, batch, going);
+    return going.settle(await withPartitions(world, () => world.db.transaction(write)));
+  } catch (error) {
+    going.settle([]);
+    throw error;
+  }
+}
+
+/** The forwards that were queued. */
+async function writeBatch(tx: Tx, world: FinishWorld, batch: readonly Waiting[], going: HandOver): Promise<Queued[]> {
   const at = new Date(world.clock.now());
   const kept = batch.filter(({ outcome }) => !outcome.forgets);
   const rows = kept.map(({ job, outcome }) => toRow(job, outcome, at));
@@ -115,15 +134,17 @@ async function write(tx: Tx, world: FinishWorld, batch: readonly Waiting[]): Pro
       all.map(({ fact }) => fact),
     );
   }
-  await enqueueRaw(
+  const queued = await enqueueRaw(
     tx,
     mine.flatMap(({ forwards }) => forwards),
+    going,
   );
   await enqueueWebhooks(
     tx,
     world,
     mine.flatMap(({ outcome }) => outcome.events),
   );
+  return queued;
 }
 
 function claimOf({ mail: { org_id, id }, claim_id }: Job): queries.Claim {

@@ -48,6 +48,7 @@ const ports = (more: Partial<InboundPorts> = {}): InboundPorts => ({
   findLane: async () => {
     throw new Error("nothing is sent here");
   },
+  outbound: () => null,
   notifyOutbound: () => undefined,
   exact: [],
   own: [],
