@@ -123,9 +123,11 @@ const encodedWord: Target = {
   },
 };
 
+const PARAMETER_CHARS_MAX = 16_384;
+
 const rfc2231: Target = {
   name: "rfc2231",
-  holds: "parameters of any field are few, short and well-formed, and the first of two plain ones counts",
+  holds: "parameters of any field are few, cut where they are long, well-formed, and the first of two plain ones counts",
   seeds: { lines: "rfc2231.jsonl", shared: ["mime-misc/**/*.json"] },
   words: [
     ..."; name*0*= ; name*1= ; name= utf-8'' ''".split(" "),
@@ -143,11 +145,11 @@ const rfc2231: Target = {
     assert.ok(parameters.size <= 100);
     for (const [name, text] of parameters) {
       assert.ok(name.length <= 80);
-      assert.ok(text.length <= 16_384 && text.isWellFormed());
+      assert.ok(text.length <= PARAMETER_CHARS_MAX && text.isWellFormed());
     }
     assertUnpolluted();
     const first = /^[a-z/]+; ?name=([a-z0-9]+)(?:; ?[a-z]+=[a-z0-9]+)*$/.exec(input.toString("latin1"));
-    if (first) assert.equal(parameters.get("name"), first[1]);
+    if (first) assert.equal(parameters.get("name"), first[1]?.slice(0, PARAMETER_CHARS_MAX));
     return `${Math.min(parameters.size, 4)} ${[...parameters.values()].some((text) => text.includes("\ufffd"))}`;
   },
 };
