@@ -3,12 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { addressIn } from "../../src/mail/dsn/address-text.ts";
+import { encryptMail } from "../../src/mail/pgp/encrypt-mail.ts";
 import { buildReply } from "../../src/masked/rewrite/reply.ts";
 import { D, order } from "../../src/masked/rewrite/reply-order.fixture.ts";
 import { cutArmor, cutHtmlArmor } from "../../src/masked/rewrite/scrub/armor.ts";
 import { unwrapLinks } from "../../src/masked/rewrite/scrub/rewritten-links.ts";
 import { detectSeparator } from "../../src/suppressions/import/csv.ts";
-import { processorMs } from "../support/processor-time.ts";
+import { processorMs, startProcessorTime } from "../support/processor-time.ts";
 
 const MANY = 100_000;
 const MS_MAX = 1_500;
@@ -48,5 +49,15 @@ test("beginnings of armor", () => {
     const run = `-----BEGIN PGP ${sign.repeat(MANY)}`;
     assert.ok(processorMs(() => cutArmor(run)) < MS_MAX, sign);
     assert.ok(processorMs(() => cutHtmlArmor(run)) < MS_MAX, sign);
+  }
+});
+
+test("quotes that nothing ends in the type of a mail to encrypt", async () => {
+  for (const run of ['"\\', ';hp="', ";hp="]) {
+    const type = `text/plain; a="x${run.repeat(MANY)}`;
+    const mail = Buffer.from(`Subject: x\r\nContent-Type: ${type}\r\n\r\nx\r\n`);
+    const usedMs = startProcessorTime();
+    await encryptMail(mail, { key: "no key", hide_subject: false, now_ms: 0 });
+    assert.ok(usedMs() < MS_MAX, run);
   }
 });

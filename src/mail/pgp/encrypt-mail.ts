@@ -47,17 +47,26 @@ function textOf({ raw }: Header): string {
   return `${raw.toString("latin1").trimEnd()}\r\n`;
 }
 
-/** A mark, or a quoted text, which is passed over whole: a name or a boundary may hold anything. */
-const MARK =
-  /"(?:[^"\\]|\\[\s\S])*"|;\s*(?:hp|protected-headers)(?:\*\d*)?\*?\s*=\s*(?:"(?:[^"\\]|\\[\s\S])*"|[^;\s]*)/gi;
+/** A mark; its quoted value may be open to the end of the field. */
+const MARK = /;\s*(?:hp|protected-headers)(?:\*\d*)?\*?\s*=\s*(?:"(?:[^"\\]|\\[\s\S])*(?:"|\\?$)|(?!")[^;\s]*)/gi;
+/** The same, or a quoted text with the quote that ends it: a name or a boundary may hold anything. */
+const MARK_OR_QUOTED = new RegExp(`"(?:[^"\\\\]|\\\\[\\s\\S])*("?)|${MARK.source}`, "gi");
 
 /** The payload's own, marked as one with a protected header. A contact's mark of that kind goes. */
 function contentFields(headers: readonly Header[]): string[] {
   const own = headers.filter(({ name }) => CONTENT.test(name));
   const type = own.find(({ name }) => name.toLowerCase() === "content-type");
   const given = type ? textOf(type).trimEnd() : "Content-Type: text/plain; charset=us-ascii";
-  const bare = given.replace(MARK, (found) => (found.startsWith(";") ? "" : found)).replace(/(?<![;\s])[;\s]+$/, "");
+  const bare = withoutMarks(given).replace(/(?<![;\s])[;\s]+$/, "");
   return [...own.filter((header) => header !== type).map(textOf), `${bare};\r\n ${PROTECTED}\r\n`];
+}
+
+/** Quoted texts are passed over whole; one that nothing ends is none. */
+function withoutMarks(field: string): string {
+  return field.replace(MARK_OR_QUOTED, (found, end: string | undefined) => {
+    if (found.startsWith(";")) return "";
+    return end === "" ? found.replace(MARK, "") : found;
+  });
 }
 
 async function encrypt(payload: Buffer, armoredKey: string, date: Date): Promise<string | null> {

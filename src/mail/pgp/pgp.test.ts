@@ -89,6 +89,9 @@ test("a foreign mark goes from the type of the content, and quoted values stay w
     ['multipart/mixed; boundary="a; hp=b"', 'multipart/mixed; boundary="a; hp=b"'],
     ['text/plain; name="x; protected-headers=v1.txt"; hp="clear"', 'text/plain; name="x; protected-headers=v1.txt"'],
     ['text/plain; name="a \\"; hp=clear; b"; charset=utf-8', 'text/plain; name="a \\"; hp=clear; b"; charset=utf-8'],
+    ['text/plain; hp=cl"ear"; charset=utf-8', "text/plain; charset=utf-8"],
+    ['text/plain; name="x; hp=clear; charset=utf-8', 'text/plain; name="x; charset=utf-8'],
+    ['text/plain; charset=utf-8; hp="clear; x=y', "text/plain; charset=utf-8"],
     ["text/plain; HP*0=cl; hp*1*=ear; protected-headers*=us-ascii''v1; charset=utf-8", "text/plain; charset=utf-8"],
   ] as const) {
     const within = await opened((await encrypted(anna.publicKey, {}, typed(type))) as Buffer);
