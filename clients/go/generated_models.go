@@ -4657,7 +4657,7 @@ func (r SendAnswer) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Ex
 
 // SendAttachment is a record of the API.
 type SendAttachment struct {
-	// The name that the recipient sees
+	// The name that the recipient sees, without folders; signs that file systems refuse become `_`
 	Filename string `json:"filename"`
 	// The file, in base64 (RFC 4648 §4)
 	Content string `json:"content"`
@@ -4749,7 +4749,8 @@ type SendRequest struct {
 	// When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
 	ScheduledAt *string `json:"scheduled_at" postern:"optional"`
 	// Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where
-	// the next retry would come too late, one more attempt is made just before
+	// the next retry would come too late, one more attempt is made just before, if that is a minute away; else it is
+	// `expired` at once
 	ExpiresAt *string `json:"expires_at" postern:"optional"`
 	// Adds a List-Unsubscribe link, served by us, to each recipient's copy
 	Unsubscribe *SendUnsubscribe `json:"unsubscribe" postern:"optional"`

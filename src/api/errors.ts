@@ -127,7 +127,9 @@ type Problem = {
   instancePath: string;
   params: Record<string, unknown>;
   message?: string;
-  parentSchema?: { properties?: object };
+  parentSchema?: { properties?: object; additionalProperties?: unknown };
+  /** What it was found in. */
+  data?: unknown;
 };
 
 function fromValidation(error: FastifyError): Refusal {
@@ -169,16 +171,16 @@ function headerName(name: string): string {
   return name.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase());
 }
 
-function complaint({ keyword, params, message, parentSchema }: Problem): string {
+function complaint({ keyword, params, message, parentSchema, data }: Problem): string {
   switch (keyword) {
     case "required":
-      return "is required";
+      return `is required${foreignBeside(String(params.missingProperty), parentSchema, data)}`;
     case "additionalProperties":
       return notKnown(String(params.additionalProperty), Object.keys(parentSchema?.properties ?? {}));
     case "type":
       return `must be ${[params.type].flat().map(String).map(withArticle).join(" or ")}`;
     case "enum":
-      return `must be one of: ${(params.allowedValues as string[]).join(", ")}`;
+      return `must be one of: ${(params.allowedValues as unknown[]).map(String).join(", ")}`;
     case "minimum":
       return `must be at least ${params.limit}`;
     case "maximum":
@@ -206,6 +208,17 @@ function notKnown(name: string, known: string[]): string {
   const near = nearName(name, known);
   return near === null ? "is not known" : `is not known; did you mean \`${near}\`?`;
 }
+
+/** A field is often missing because it goes by another name here. */
+function foreignBeside(missing: string, parent: Problem["parentSchema"], data: unknown): string {
+  if (parent?.additionalProperties !== false) return "";
+  const known = Object.keys(parent.properties ?? {});
+  const foreign = Object.keys(Object(data)).filter((name) => !known.includes(name));
+  const meant = foreign.find((name) => nearName(name, known) === missing) ?? foreign[0];
+  return meant === undefined ? "" : `; '${meant.slice(0, NAME_SHOWN_MAX)}' ${notKnown(meant, known)}`;
+}
+
+const NAME_SHOWN_MAX = 100;
 
 const FORMATS = new Map([
   ["uuid", "a UUID"],

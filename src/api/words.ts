@@ -384,7 +384,8 @@ const OWN: Record<string, string> = {
   "SendRequest.reply_to": "Where replies go: an address or several",
   "SendRequest.template_id": "Id of a template, instead of `template`",
   "SendAnswer.id": "The e-mail's id",
-  "SendAttachment.filename": "The name that the recipient sees",
+  "SendAttachment.filename":
+    "The name that the recipient sees, without folders; signs that file systems refuse become `_`",
   "SendAttachment.disposition": "inline for pictures in the HTML; default: attachment, or inline with a `content_id`",
   "SimulateInboundEmailRequest.attachments": "Files to attach",
   "SimulateInboundEmailRequest.headers": "Further header fields, by name",

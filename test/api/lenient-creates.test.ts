@@ -98,7 +98,30 @@ describe("a field that is not known", () => {
       ],
       ["/v1/send/batch", { emial: [GOOD] }, "emial", "did you mean `emails`?"],
       ["/v1/domains", { domain: "a.example", typ: "both" }, "typ", "did you mean `type`?"],
-      ["/v1/webhooks", { webhook_url: "https://x.example" }, "url", "the 'url' field is required"],
+      [
+        "/v1/webhooks",
+        { webhook_url: "https://x.example" },
+        "url",
+        "the 'url' field is required; 'webhook_url' is not known",
+      ],
+      [
+        "/v1/send",
+        { ...GOOD, from: undefined, frm: GOOD.from },
+        "from",
+        "required; 'frm' is not known; did you mean `from`?",
+      ],
+      [
+        "/v1/send",
+        { ...GOOD, attachments: [{ content: "YQ==", file_name: "a" }] },
+        "attachments[0].filename",
+        "`filename`?",
+      ],
+      [
+        "/v1/api-keys",
+        { environment: "test", nam: "x", colour: 1 },
+        "name",
+        "'nam' is not known; did you mean `name`?",
+      ],
       ["/v1/webhooks", { url: "https://x.example", event: [] }, "event", "did you mean `events`?"],
     ];
     for (const [path, sent, field, says] of cases) {

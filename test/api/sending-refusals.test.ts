@@ -167,6 +167,11 @@ const CASES: Case[] = [
     "attachments[0].content_id",
   ],
   [
+    "a content id that another attachment has",
+    { attachments: ["a", "b"].map((filename) => ({ filename, content: "", content_id: "logo" })) },
+    "attachments[1].content_id",
+  ],
+  [
     "a bad disposition",
     { attachments: [{ filename: "a", content: "", disposition: "form-data" }] },
     "attachments[0].disposition",

@@ -63,7 +63,7 @@ describe("the guides", { skip: hasAll("bash", "jq", "openssl", "curl") }, () => 
         ...inheritedEnv(),
         POSTERN_BASE_URL: scene.base_url,
         POSTERN_API_KEY: scene.live_key,
-        POSTERN_HOST: scene.env.POSTERN_HOSTNAME,
+        MAIL_HOST: scene.env.POSTERN_HOSTNAME,
         PUBLISH: publishUrl,
       };
       await run("bash", ["-c", script], { env }).catch((error) => assert.fail(`${error.stderr}\n${error.stdout}`));

@@ -6028,7 +6028,7 @@ export interface components {
             quota_remaining: number;
         };
         SendAttachment: {
-            /** @description The name that the recipient sees */
+            /** @description The name that the recipient sees, without folders; signs that file systems refuse become `_` */
             filename: string;
             /** @description The file, in base64 (RFC 4648 §4) */
             content: string;
@@ -6131,7 +6131,7 @@ export interface components {
             scheduled_at?: string | null;
             /**
              * Format: date-time
-             * @description Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before
+             * @description Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before, if that is a minute away; else it is `expired` at once
              */
             expires_at?: string | null;
             unsubscribe?: components["schemas"]["SendUnsubscribe"] | null;

@@ -96,20 +96,26 @@ export function readUnsubscribe({ unsubscribe, headers }: SendRequest): { name: 
   return unsubscribe.one_click === false ? [] : [ONE_CLICK];
 }
 
-/** Decoded attachments; bad base64, types and ids are 400 naming the field. */
+/** Decoded attachments; bad base64, types and ids are 400 naming the field, and so is an id that two have (RFC 2045 §7). */
 export function readAttachments(request: SendRequest): Attachment[] {
   let total = 0;
+  const ids = new Set<string>();
   return (request.attachments ?? []).map((given, index) => {
     const field = `attachments[${index}]`;
     const content = decodeBase64(given.content);
     if (!content) throw invalid(`${field}.content`, `the '${field}.content' field is not base64`);
     total += content.length;
     if (total > MESSAGE_BYTES_MAX) throw tooLarge();
+    const content_id = orRefuse(`${field}.content_id`, given.content_id, normalizeContentId, "is not a content id");
+    if (content_id !== null && ids.has(content_id)) {
+      throw invalid(`${field}.content_id`, `the '${field}.content_id' field is that of another attachment`);
+    }
+    if (content_id !== null) ids.add(content_id);
     return {
       content,
       filename: checkFilename(`${field}.filename`, given.filename),
       content_type: orRefuse(`${field}.content_type`, given.content_type, normalizeContentType, "is not a media type"),
-      content_id: orRefuse(`${field}.content_id`, given.content_id, normalizeContentId, "is not a content id"),
+      content_id,
       disposition: given.disposition ?? null,
     };
   });

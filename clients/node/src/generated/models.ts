@@ -2353,7 +2353,7 @@ export type SendAnswer = {
 };
 
 export type SendAttachment = {
-  /** The name that the recipient sees */
+  /** The name that the recipient sees, without folders; signs that file systems refuse become `_` */
   filename: string;
   /** The file, in base64 (RFC 4648 §4) */
   content: string;
@@ -2414,7 +2414,8 @@ export type SendRequest = {
   scheduled_at?: string | null;
   /**
    * Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where
-   * the next retry would come too late, one more attempt is made just before
+   * the next retry would come too late, one more attempt is made just before, if that is a minute away; else it
+   * is `expired` at once
    */
   expires_at?: string | null;
   /** Adds a List-Unsubscribe link, served by us, to each recipient's copy */

@@ -3218,7 +3218,7 @@ class SendAnswer(_SendAnswerRequired, _SendAnswerOptional):
 
 
 _SendAttachmentRequired = TypedDict("_SendAttachmentRequired", {
-    # The name that the recipient sees
+    # The name that the recipient sees, without folders; signs that file systems refuse become `_`
     "filename": "str",
     # The file, in base64 (RFC 4648 §4)
     "content": "str",
@@ -3294,7 +3294,8 @@ _SendRequestOptional = TypedDict("_SendRequestOptional", {
     # When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
     "scheduled_at": "Optional[str]",
     # Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is
-    # `expired`. Where the next retry would come too late, one more attempt is made just before
+    # `expired`. Where the next retry would come too late, one more attempt is made just before, if
+    # that is a minute away; else it is `expired` at once
     "expires_at": "Optional[str]",
     # Adds a List-Unsubscribe link, served by us, to each recipient's copy
     "unsubscribe": "Optional[SendUnsubscribe]",

@@ -590,7 +590,7 @@ module Postern
       #   suppressed by then does not get it
       # @option input [String] :expires_at Until when delivery is tried; at most 33 days ahead. Mail that is
       #   not delivered by then is `expired`. Where the next retry would come too late, one more attempt is
-      #   made just before
+      #   made just before, if that is a minute away; else it is `expired` at once
       # @option input [Record] :unsubscribe Adds a List-Unsubscribe link, served by us, to each recipient's
       #   copy
       # @option input [String] :ip_pool Name of the IP pool to send from, instead of the domain's; needs
