@@ -1,11 +1,8 @@
 // `postern backup verify`: restores the backup into a scratch database, reads every row back, and compares counts and checksums
 // with those that were taken when the backup was made. Bodies are compared with their keys.
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { to as copyTo } from "pg-copy-streams";
 import type { Clock } from "../platform/clock.ts";
-import { startEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
+import type { ScratchDatabase } from "../platform/postgres/scratch-database.ts";
 import type { Progress } from "./backup.ts";
 import type { Keys } from "./envelope.ts";
 import { fillDatabase, NO_STORE } from "./restore.ts";
@@ -13,7 +10,7 @@ import { createRowChecksum } from "./row-checksum.ts";
 import type { Target } from "./store.ts";
 import { connect, copyOut } from "./tables.ts";
 
-export type VerifyOptions = { target: Target; keys: Keys; progress: Progress; clock: Clock };
+export type VerifyOptions = { target: Target; keys: Keys; progress: Progress; clock: Clock; scratch: ScratchDatabase };
 export type VerifyResult = {
   ok: boolean;
   created_at: string;
@@ -28,45 +25,35 @@ export type VerifyResult = {
   seconds: number;
 };
 
-/** The scratch database is a PostgreSQL of its own in the folder for temporary files, which is removed again. */
-export async function verifyBackup({ target, keys, progress, clock }: VerifyOptions): Promise<VerifyResult> {
+/** Restores it into `scratch`, which is removed again. */
+export async function verifyBackup({ target, keys, progress, clock, scratch }: VerifyOptions): Promise<VerifyResult> {
   const startedAtMs = clock.monotonic();
-  const folder = await mkdtemp(join(tmpdir(), "postern-verify-"));
-  await chmod(folder, 0o711); // run by root, PostgreSQL runs as an ordinary user
-  const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
-  try {
-    const server = await startEmbeddedPostgres({ data_dir: join(folder, "postgres"), settings });
-    try {
-      const world = { database_url: server.url, blobs: NO_STORE, clock };
-      const { head, end, tables, bodies } = await fillDatabase(world, {
-        ...{ target, keys, progress, master_key: null, replace: false },
-      });
-      const client = await connect(server.url);
-      const different: string[] = [];
-      for (const { table, columns, checksum } of tables) {
-        const found = createRowChecksum();
-        const rows = client.query(copyTo(copyOut({ name: table, columns })));
-        for await (const chunk of rows as AsyncIterable<Buffer>) found.add(chunk);
-        if (found.end().checksum !== checksum) different.push(table);
-      }
-      await client.end();
-      const isWhole = tables.length === end.tables && bodies === end.bodies;
-      return {
-        ok: different.length === 0 && isWhole,
-        created_at: head.created_at,
-        postern: head.postern,
-        tables: tables.length,
-        rows: tables.reduce((sum, { rows }) => sum + rows, 0),
-        bodies,
-        bodies_missing: end.bodies_missing.length,
-        bodies_referenced: end.bodies_referenced,
-        different,
-        seconds: Math.round((clock.monotonic() - startedAtMs) / 100) / 10,
-      };
-    } finally {
-      await server.stop();
+  return scratch.use(async (database_url) => {
+    const world = { database_url, blobs: NO_STORE, clock };
+    const { head, end, tables, bodies } = await fillDatabase(world, {
+      ...{ target, keys, progress, master_key: null, replace: false },
+    });
+    const client = await connect(database_url);
+    const different: string[] = [];
+    for (const { table, columns, checksum } of tables) {
+      const found = createRowChecksum();
+      const rows = client.query(copyTo(copyOut({ name: table, columns })));
+      for await (const chunk of rows as AsyncIterable<Buffer>) found.add(chunk);
+      if (found.end().checksum !== checksum) different.push(table);
     }
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+    await client.end();
+    const isWhole = tables.length === end.tables && bodies === end.bodies;
+    return {
+      ok: different.length === 0 && isWhole,
+      created_at: head.created_at,
+      postern: head.postern,
+      tables: tables.length,
+      rows: tables.reduce((sum, { rows }) => sum + rows, 0),
+      bodies,
+      bodies_missing: end.bodies_missing.length,
+      bodies_referenced: end.bodies_referenced,
+      different,
+      seconds: Math.round((clock.monotonic() - startedAtMs) / 100) / 10,
+    };
+  });
 }

@@ -14,6 +14,7 @@ import { createClock } from "../platform/clock.ts";
 import { databaseFolder } from "../platform/postgres/database-folder.ts";
 import { startEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
 import { openOwnDatabase } from "../platform/postgres/own-database.ts";
+import { scratchDatabase } from "../platform/postgres/scratch-database.ts";
 import { processEnder } from "../platform/process/end-process.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
@@ -79,11 +80,15 @@ async function makeCommand(path: string, options: BackupOptions, version: string
 
 async function verifyCommand(path: string, options: OpenOptions, command: Command): Promise<void> {
   const { json } = { ...command.parent?.opts(), ...options };
-  const config = await commandConfig();
+  const scratch = scratchDatabase("postern-verify");
+  const config = await commandConfig(scratch.prepareFor);
   const clock = createClock({ offsetFile: config.testing.clock_file });
-  const result = await verifyBackup({
-    ...{ target: targetOf(path, config), keys: keysOf(config, options.identity), clock, progress: teller("verify") },
-  });
+  const verify = () =>
+    verifyBackup({
+      ...{ target: targetOf(path, config), keys: keysOf(config, options.identity), clock, progress: teller("verify") },
+      scratch,
+    });
+  const result = await Promise.try(verify).finally(scratch.remove);
   console.log(json ? JSON.stringify({ file: path, ...result }) : verifiedText(path, result));
   if (!result.ok) process.exitCode = 1;
 }

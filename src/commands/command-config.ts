@@ -1,11 +1,12 @@
 // What every command that works on a database once begins with.
 import { type Config, findConfig, readConfig } from "../config.ts";
+import type { User } from "../platform/postgres/own-user.ts";
 import { becomeOwner } from "../platform/process/leave-root.ts";
 import { createLog, type Log } from "../platform/process/log.ts";
 
-/** Root does not write in a folder of another user. */
-export async function commandConfig(): Promise<Config> {
-  await becomeOwner(findConfig());
+/** Root does not write in a folder of another user: it becomes that user, once `asRoot` has made what only root can make. */
+export async function commandConfig(asRoot?: (user: User) => Promise<void>): Promise<Config> {
+  await becomeOwner(findConfig(), asRoot);
   return readConfig();
 }
 

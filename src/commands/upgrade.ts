@@ -7,6 +7,7 @@ import {
   type UpgradeCheck,
 } from "../platform/database/upgrade-check.ts";
 import { openOwnDatabase } from "../platform/postgres/own-database.ts";
+import { scratchDatabase } from "../platform/postgres/scratch-database.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
 
@@ -26,13 +27,15 @@ export function addUpgradeCommand(program: Command): void {
 
 async function upgradeCommand({ check, json }: Options): Promise<void> {
   if (!check) throw new UsageError("say --check; the upgrade itself is a start of the new version.");
-  const config = await commandConfig();
+  const scratch = scratchDatabase("postern-upgrade");
+  const config = await commandConfig(scratch.prepareFor);
   const own = config.database_url ? null : await openOwnDatabase(config.data_dir, logBeside(config));
   try {
-    const found = await checkUpgrade(config.database_url ?? (own?.url as string));
+    const found = await checkUpgrade(config.database_url ?? (own?.url as string), undefined, scratch);
     console.log(json ? JSON.stringify(found) : textOf(found));
   } finally {
     await own?.stop();
+    await scratch.remove();
   }
 }
 

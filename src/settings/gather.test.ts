@@ -101,6 +101,32 @@ describe("a file of settings", () => {
     assert.match(problemsOf({ POSTERN_ENV_FILE: `${path}.not` }).join(), /^--env-file names .* does not exist/);
   });
 
+  it("takes no value that would be cut: at a # without quotes, or at a quote that the line does not end", () => {
+    const lines = [
+      "POSTERN_BACKUP_PASSPHRASE=correct#horse battery staple",
+      'POSTERN_DATA="/srv/x',
+      "POSTERN_HOSTNAME='mail.example.eu'x",
+      "POSTERN_MASTER_KEY=#abc",
+    ];
+    const path = file("cut.env", lines.join("\n"));
+    assert.deepEqual(problemsOf({ POSTERN_ENV_FILE: path }).slice(0, 4), [
+      `${path}, line 1: a value with a # stands in quotes.`,
+      `${path}, line 2: the value begins with ", which must end it on the same line.`,
+      `${path}, line 3: nothing stands behind the ' that ends a value.`,
+      `${path}, line 4: a value with a # stands in quotes.`,
+    ]);
+    const taken = file(
+      "whole.env",
+      "POSTERN_HOSTNAME=mail.example.eu # ours\nPOSTERN_LOG_LEVEL='warn' # few\nDATABASE_URL='a#b' \n",
+    );
+    const { env, problems } = gatherSettings({ POSTERN_ENV_FILE: taken });
+    assert.deepEqual(problems, []);
+    assert.deepEqual(
+      [env.POSTERN_HOSTNAME, env.POSTERN_LOG_LEVEL, env.DATABASE_URL],
+      ["mail.example.eu", "warn", "a#b"],
+    );
+  });
+
   it("names what is unknown in it", () => {
     const path = file("unknown.env", "POSTERN_HOST_NAME=mail.example.eu\nPATH=/bin\n");
     assert.deepEqual(findConfig({ POSTERN_DATA: dir, POSTERN_ENV_FILE: path }).unused, ["POSTERN_HOST_NAME"]);

@@ -111,8 +111,24 @@ function readEnvFile(path: string | undefined, problems: string[]): NodeJS.Proce
   const text = readFile(path, (why) => problems.push(`--env-file names ${path}, which ${why}.`));
   if (text === undefined) return {};
   for (const [index, line] of text.split(/\r?\n/).entries()) {
-    if (/^\s*(#.*)?$/.test(line) || /^\s*(export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=/.test(line)) continue;
-    problems.push(`${path}, line ${index + 1}: write NAME=value, or # before a comment.`);
+    const wrong = wrongIn(line);
+    if (wrong !== null) problems.push(`${path}, line ${index + 1}: ${wrong}.`);
   }
   return { ...parseEnv(text) };
+}
+
+/** What `parseEnv` would read otherwise than it is meant: it ends a value at any #, and goes on over lines to the next quote. */
+function wrongIn(line: string): string | null {
+  if (/^\s*(#.*)?$/.test(line)) return null;
+  const [, given] = /^\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=\s*(.*)$/s.exec(line) ?? [];
+  if (given === undefined) return "write NAME=value, or # before a comment";
+  const quote = /^["'`]/.exec(given)?.[0];
+  if (quote === undefined) {
+    return /\S#/.test(given.replace(/\s#.*$/s, "")) || given.startsWith("#")
+      ? "a value with a # stands in quotes"
+      : null;
+  }
+  const end = given.indexOf(quote, 1);
+  if (end === -1) return `the value begins with ${quote}, which must end it on the same line`;
+  return /^\s*(#.*)?$/s.test(given.slice(end + 1)) ? null : `nothing stands behind the ${quote} that ends a value`;
 }

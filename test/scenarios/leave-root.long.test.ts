@@ -99,6 +99,21 @@ describe("a start by root", { skip: lacking(), timeout: 110_000 }, () => {
     assert.deepEqual([...owners(data)], [uid]);
   });
 
+  it("lets root back up and verify where that user is a number without a name", () => {
+    const env = { PATH: process.env.PATH ?? "", ...settings.env, POSTERN_BACKUP_PASSPHRASE: "correct horse" };
+    const file = join(home, "backups/first");
+    mkdirSync(join(home, "backups"), { mode: 0o777 });
+    chmodSync(join(home, "backups"), 0o777);
+    for (const words of [
+      ["backup", file],
+      ["backup", "verify", file],
+    ]) {
+      const { status, stderr } = spawnSync(process.execPath, [MAIN, ...words, "--json"], { env, timeout: 60_000 });
+      assert.equal(status, 0, stderr.toString());
+    }
+    assert.deepEqual(globSync(join(tmpdir(), "postern-verify-*")), [], "the scratch database is gone");
+  });
+
   it("refuses, with the remedy, where others could reach it and its user cannot reach the data folder", async () => {
     const closed = join(home, "closed");
     mkdirSync(closed, { mode: 0o700 });

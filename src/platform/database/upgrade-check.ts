@@ -1,11 +1,8 @@
 // What a start of this version would do to a database, without doing it: which migrations are open, which tables each locks and
 // reads whole, about how long that takes with the rows that are there, and whether older processes may run on beside it. Locks and
 // scans are not guessed from the SQL: the migrations run on an empty copy of the schema in a scratch PostgreSQL.
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import pg from "pg";
-import { startEmbeddedPostgres } from "../postgres/embedded-postgres.ts";
+import { type ScratchDatabase, scratchDatabase } from "../postgres/scratch-database.ts";
 import { applyMissing, checkDatabase, type Migration, readMigrations } from "./migrate.ts";
 
 export type TableEffect = {
@@ -51,14 +48,18 @@ const ONE_DAY = "2001-01-01";
 type Column = { table: string; column: string; type: string; needs_value: boolean };
 
 /** Throws where a start would: too old a PostgreSQL, a changed migration, a restore that is not finished. */
-export async function checkUpgrade(url: string, migrations = readMigrations()): Promise<UpgradeCheck> {
+export async function checkUpgrade(
+  url: string,
+  migrations = readMigrations(),
+  scratch = scratchDatabase("postern-upgrade"),
+): Promise<UpgradeCheck> {
   const client = new pg.Client({ connectionString: url, options: "-c postern.scope=system" });
   await client.connect();
   try {
     const applied = await checkDatabase(client, migrations);
     const missing = migrations.filter(({ number }) => !applied.has(number));
     const done = migrations.filter(({ number }) => applied.has(number));
-    const open = missing.length === 0 ? [] : await tryOut(client, done, missing);
+    const open = missing.length === 0 ? [] : await tryOut(client, scratch, { applied: done, open: missing });
     return {
       applied: applied.size,
       open,
@@ -70,14 +71,14 @@ export async function checkUpgrade(url: string, migrations = readMigrations()): 
   }
 }
 
-/** On a schema without rows in a PostgreSQL of its own, which is removed again. */
-async function tryOut(real: pg.Client, applied: Migration[], open: Migration[]): Promise<OpenMigration[]> {
-  const folder = await mkdtemp(join(tmpdir(), "postern-upgrade-"));
-  await chmod(folder, 0o711); // run by root, PostgreSQL runs as an ordinary user
-  const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off" };
-  try {
-    const server = await startEmbeddedPostgres({ data_dir: join(folder, "postgres"), settings });
-    const client = new pg.Client({ connectionString: server.url, options: "-c postern.scope=system" });
+/** On a schema without rows, in `scratch`. */
+function tryOut(
+  real: pg.Client,
+  scratch: ScratchDatabase,
+  { applied, open }: { applied: Migration[]; open: Migration[] },
+): Promise<OpenMigration[]> {
+  return scratch.use(async (url) => {
+    const client = new pg.Client({ connectionString: url, options: "-c postern.scope=system" });
     try {
       await client.connect();
       await applyMissing(client, applied);
@@ -87,11 +88,8 @@ async function tryOut(real: pg.Client, applied: Migration[], open: Migration[]):
       return found;
     } finally {
       await client.end();
-      await server.stop();
     }
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
+  });
 }
 
 async function tryOne(real: pg.Client, scratch: pg.Client, { number, name, text }: Migration): Promise<OpenMigration> {

@@ -51,12 +51,16 @@ export async function leaveRoot(config: RootConfig, { named, exposed, hold }: Ro
   return { user, held, warning: null };
 }
 
-/** Of a command: as root it becomes whom the data folder belongs to, and stays root where that is root. */
-export async function becomeOwner(config: RootConfig): Promise<void> {
+/**
+ * Of a command: as root it becomes whom the data folder belongs to, once `asRoot` is done, and stays root where that is
+ * root.
+ */
+export async function becomeOwner(config: RootConfig, asRoot?: (user: NamedUser) => Promise<void>): Promise<void> {
   if (!isRoot() || (await nearest(config.data_dir)).uid === 0) return;
   const user = await chooseUser(config, null);
   const why = await whyUnreachable(config, user);
   if (why !== null) throw new Error(why);
+  await asRoot?.(user);
   becomeUser(user);
 }
 
