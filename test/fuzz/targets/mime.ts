@@ -127,7 +127,8 @@ const PARAMETER_CHARS_MAX = 16_384;
 
 const rfc2231: Target = {
   name: "rfc2231",
-  holds: "parameters of any field are few, cut where they are long, well-formed, and the first of two plain ones counts",
+  holds:
+    "parameters of any field are few, cut where they are long, well-formed, and the first of two plain ones counts",
   seeds: { lines: "rfc2231.jsonl", shared: ["mime-misc/**/*.json"] },
   words: [
     ..."; name*0*= ; name*1= ; name= utf-8'' ''".split(" "),
