@@ -1,6 +1,13 @@
 // Looks at a whole message in session, before it is taken: what goes in circles is refused while the one who sends it can
 // still be answered (RFC 5321 §6.3), and what is nearly all head. Spam and policy are further checks, passed in from app.ts.
-import { headerValues, headOctetsMax, isAllBody, isHeadWithin, splitMessage } from "../../mail/mime/parse-head.ts";
+import {
+  headersMax,
+  headerValues,
+  headOctetsMax,
+  isAllBody,
+  isHeadWithin,
+  splitMessage,
+} from "../../mail/mime/parse-head.ts";
 import type { World } from "../../platform/world.ts";
 import { RECEIVED_FIELDS_MAX } from "../limits.ts";
 import { isLoop } from "../process/forward.ts";
@@ -15,13 +22,23 @@ const LARGE_HEAD: Refused = {
   text: `the header of the message is larger than ${headOctetsMax} bytes`,
 };
 
+const MANY_FIELDS: Refused = {
+  kind: "refuse",
+  code: 552,
+  enhanced: "5.3.4",
+  text: `the header of the message has more than ${headersMax} fields`,
+};
+
 /**
  * Before anything else looks at a message: its head is read field by field, also in this process, and 35 MiB of fields
- * would hold it up for half a minute. Exchange has the same limit; nothing beyond it is shown or verified anyway. A
- * message that does not begin with fields at all is all body.
+ * would hold it up for half a minute. Exchange has the same limit. Nothing beyond it, or beyond so many fields, could be
+ * shown or verified. A message that does not begin with fields at all is all body.
  */
-export const refuseLargeHeads: AcceptCheck = async ({ bytes }) =>
-  isHeadWithin(bytes) || isAllBody(bytes) ? null : LARGE_HEAD;
+export const refuseLargeHeads: AcceptCheck = async ({ bytes }) => {
+  if (isAllBody(bytes)) return null;
+  if (!isHeadWithin(bytes)) return LARGE_HEAD;
+  return splitMessage(bytes).defects.includes("head_too_large") ? MANY_FIELDS : null;
+};
 
 /** Too many hops, or every recipient is a forward that this message came from. */
 export function refuseLoops(world: Pick<World, "seal">): AcceptCheck {

@@ -249,6 +249,31 @@ describe("DMARC", () => {
     assert.equal((await judge(await signed(), keyless)).dmarc.result, "temperror");
   });
 
+  it("fails mail of several domains by the strictest of their policies", async () => {
+    const dns = {
+      "TXT _dmarc.strict.test": ["v=DMARC1; p=reject"],
+      "TXT _dmarc.mild.test": ["v=DMARC1; p=quarantine"],
+      "TXT _dmarc.trying.test": ["v=DMARC1; p=reject; t=y"],
+    };
+    const froms: [string, unknown[]][] = [
+      ["From: ceo@strict.test, me@attacker.test", ["reject", "strict.test"]],
+      ["From: me@attacker.test, ceo@mild.test", ["quarantine", "mild.test"]],
+      ["From: me@mild.test, ceo@strict.test", ["reject", "strict.test"]],
+      ["From: a@strict.test\r\nFrom: b@attacker.test", ["reject", "strict.test"]],
+      ["From: a@trying.test, b@attacker.test", ["quarantine", "trying.test"]],
+      ["From: a@attacker.test, b@other.test", [null, null]],
+      ["From: nobody", [null, null]],
+    ];
+    for (const [from, expected] of froms) {
+      const { dmarc } = await judge(Buffer.from(`${from}\r\nSubject: x\r\n\r\nx\r\n`), dns);
+      assert.deepEqual(
+        [dmarc.result, dmarc.from_domain, dmarc.applied, dmarc.policy_domain],
+        ["fail", null, ...expected],
+        from,
+      );
+    }
+  });
+
   it("asks eight times at most for one name, however long it is", async () => {
     const asked: string[] = [];
     const nothing = fixedResolver({});

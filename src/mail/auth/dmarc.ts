@@ -37,11 +37,26 @@ export type PolicyFound =
 type Organization = { organization: string | null; declared: boolean };
 
 const weaker = { reject: "quarantine", quarantine: "none", none: "none" } as const;
+/** Of the domains that a From without a single author names. */
+const NAMED_MAX = 5;
+const STRICTEST_FIRST = ["reject", "quarantine", "none", "unknown"];
 
-/** Policy discovery (§4.10.1); may run while signatures are verified. */
+/**
+ * Policy discovery (§4.10.1); may run while signatures are verified. Where From names several domains, nobody knows which of
+ * them a reader takes for the author: the strictest of their policies counts (RFC 7489 §6.6.1), so that naming one more is no
+ * way around any.
+ */
 export async function discoverPolicy(author: Author, lookUps: LookUps): Promise<PolicyFound> {
-  const { domain } = author;
-  if (domain === null || domain.startsWith("[") || /^[\d.]+$/.test(domain)) return { kind: "none" };
+  if (author.domain !== null) return discoverPolicyOf(author.domain, lookUps);
+  const named = author.domains.slice(0, NAMED_MAX);
+  const all = await Promise.all(named.map((domain) => discoverPolicyOf(domain, lookUps)));
+  const found = all.filter((one) => one.kind === "found");
+  const rank = ({ policy }: { policy: string }) => STRICTEST_FIRST.indexOf(policy);
+  return found.toSorted((a, b) => rank(a) - rank(b))[0] ?? { kind: "none" };
+}
+
+async function discoverPolicyOf(domain: string, lookUps: LookUps): Promise<PolicyFound> {
+  if (domain.startsWith("[") || /^[\d.]+$/.test(domain)) return { kind: "none" };
   const walk = await walkTree(domain, lookUps);
   const own = walk.found[0]?.domain === domain ? walk.found[0] : null;
   if (walk.failed !== null && own === null) return { kind: "failed", reason: walk.failed };
@@ -114,16 +129,23 @@ function decide(author: Author, policy: PolicyFound, facts: Facts): DmarcVerdict
     applied: null,
     policy_domain: null,
   };
-  if (author.domain === null) return { ...about, result: "fail", reason: author.reason };
+  if (author.domain === null) return { ...about, ...asked(policy), result: "fail", reason: author.reason };
   if (policy.kind === "failed")
     return { ...about, result: "temperror", reason: `no answer for the policy: ${policy.reason}` };
   if (policy.kind === "none") return { ...about, result: "none", reason: "no policy" };
-  const published = policy.policy === "unknown" ? null : policy.policy;
-  const found = { ...about, policy: published, policy_domain: policy.policy_domain };
+  const found = { ...about, ...asked(policy) };
   if (spf_aligned || dkim_aligned) return { ...found, result: "pass", reason: "", applied: "none" };
-  if (facts.in_doubt || published === null) return { ...found, result: "temperror", reason: "DNS did not answer" };
-  const applied = policy.record.testing ? weaker[published] : published;
-  return { ...found, result: "fail", reason: "nothing that passed is aligned", applied };
+  if (facts.in_doubt || found.policy === null)
+    return { ...found, applied: null, result: "temperror", reason: "DNS did not answer" };
+  return { ...found, result: "fail", reason: "nothing that passed is aligned" };
+}
+
+/** What the owner of the record asks for where the message fails. */
+function asked(policy: PolicyFound): Pick<DmarcVerdict, "policy" | "applied" | "policy_domain"> {
+  if (policy.kind !== "found") return { policy: null, applied: null, policy_domain: null };
+  const published = policy.policy === "unknown" ? null : policy.policy;
+  const applied = published !== null && policy.record.testing ? weaker[published] : published;
+  return { policy: published, applied, policy_domain: policy.policy_domain };
 }
 
 type Alignment = "yes" | "no" | "unknown";

@@ -43,6 +43,7 @@ test("the address weighs more than its domain, and that more than a pattern", ()
   const cases: [string, number][] = [
     ["Anna@PARTNER.example", 3],
     ["bob@partner.example", 2],
+    ["bob@partner.example.", 2],
     ["a@sub.partner.example", 0],
     ["a@eu.shop.example", 1],
     ["a@shop.example", 0],

@@ -59,7 +59,10 @@ export function compileSenders(entries: readonly string[]): (email: string) => R
 
 function normalize(email: string): { address: string; domain: string } {
   const at = email.lastIndexOf("@");
-  const given = email.slice(at + 1).toLowerCase();
+  const given = email
+    .slice(at + 1)
+    .toLowerCase()
+    .replace(/\.$/, "");
   const domain = normalizeDomain(given) ?? given;
   return { address: at === -1 ? domain : `${email.slice(0, at).toLowerCase()}@${domain}`, domain };
 }
