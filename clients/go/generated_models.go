@@ -4749,8 +4749,7 @@ type SendRequest struct {
 	// When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
 	ScheduledAt *string `json:"scheduled_at" postern:"optional"`
 	// Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where
-	// the next retry would come too late, one more attempt is made just before, if that is a minute away; else it is
-	// `expired` at once
+	// the next retry would come too late, one more attempt is made just before, unless that is within a minute
 	ExpiresAt *string `json:"expires_at" postern:"optional"`
 	// Adds a List-Unsubscribe link, served by us, to each recipient's copy
 	Unsubscribe *SendUnsubscribe `json:"unsubscribe" postern:"optional"`

@@ -898,8 +898,8 @@ func (r *DomainsSpamResource) Get(ctx context.Context, id string, options ...Req
 	return &answer, nil
 }
 
-// Update: Change how the domain's received mail is judged; what is left out stays. The test text GTUBE is always
-// refused. A message to several recipients whose domains disagree is taken, and lies in quarantine for those who
+// Update: Change how the domain's received mail is judged; what is left out stays. The test text GTUBE scores
+// 1,000. A message to several recipients whose domains disagree is taken, and lies in quarantine for those who
 // would have refused it.
 func (r *DomainsSpamResource) Update(ctx context.Context, id string, input UpdateDomainSpamRequest, options ...RequestOption) (*DomainSpam, error) {
 	var answer DomainSpam

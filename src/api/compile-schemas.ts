@@ -6,7 +6,7 @@ import type { TSchema } from "typebox";
 import { isDay, isTime } from "../http/date-range.ts";
 import type { Api } from "../http/http.ts";
 import type { Took, WorkMeter } from "../platform/process/thread-ms.ts";
-import { nullDropper } from "./body/absent-nulls.ts";
+import { listEmptier, nullDropper } from "./body/absent-nulls.ts";
 import { idLowerer } from "./id-case.ts";
 
 type Judge = { (value: unknown): boolean; errors: ValidateFunction["errors"] };
@@ -43,9 +43,9 @@ export function compileAtFirstUse(app: Api, meter: WorkMeter): Judged {
   const exact = withFormats(new Ajv({ ...options, coerceTypes: false }));
   const coercing = withFormats(new Ajv({ ...options, coerceTypes: true }));
   app.setValidatorCompiler(({ schema, httpPart, method }) => {
-    const isCreate = httpPart === "body" && method === "POST";
+    const ofNulls = httpPart !== "body" ? null : method === "POST" ? nullDropper : listEmptier;
     const make = (): Judge => {
-      const prepared = [idLowerer(schema as TSchema), isCreate ? nullDropper(schema as TSchema) : null];
+      const prepared = [idLowerer(schema as TSchema), ofNulls?.(schema as TSchema) ?? null];
       return preparing(prepared, (httpPart === "body" ? exact : coercing).compile(schema as object));
     };
     return judgeAtFirstUse(make, httpPart === "body" ? measure : run);

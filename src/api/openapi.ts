@@ -2,7 +2,7 @@
 // bodies, headers of the answers, the sense of each status, tags. Not here: the schemas themselves (routes.ts of the
 // features).
 import type { FastifyDynamicSwaggerOptions } from "@fastify/swagger";
-import { describeNulls } from "./body/absent-nulls.ts";
+import { describeCleared, describeNulls } from "./body/absent-nulls.ts";
 import { type Described, giveExamples, nameSchemas, sayMeanings, shareParts } from "./components.ts";
 import examples from "./examples.json" with { type: "json" };
 import { describeWebhookCalls, WEBHOOK_CALLS, webhookHeaders } from "./webhook-calls.ts";
@@ -175,6 +175,11 @@ function finish(described: object): Document {
   for (const { delete: deletion } of Object.values(document.paths ?? {})) delete deletion?.requestBody;
   for (const { post } of Object.values(document.paths ?? {})) {
     for (const { schema } of Object.values(post?.requestBody?.content ?? {})) if (schema) describeNulls(schema);
+  }
+  for (const { put, patch } of Object.values(document.paths ?? {})) {
+    for (const body of [put?.requestBody, patch?.requestBody]) {
+      for (const { schema } of Object.values(body?.content ?? {})) if (schema) describeCleared(schema);
+    }
   }
   for (const operation of operations) {
     describeBody(operation);

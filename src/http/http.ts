@@ -101,6 +101,7 @@ export type JsonSchema = {
   items?: JsonSchema;
   properties?: Record<string, JsonSchema>;
   required?: string[];
+  minItems?: number;
   additionalProperties?: boolean | JsonSchema;
   [NAME]?: unknown;
 };

@@ -55,9 +55,12 @@ function startSweeping(world: RetentionWorld & RoundsWorld): { stop(): Promise<v
   });
 }
 
-/** Gives up the references of mail past its retention, and deletes blobs that nobody needs then; how many were looked at. */
+/**
+ * Gives up the references of mail past its retention, and deletes blobs that nobody needs then; how many were looked at. Mail
+ * goes with the whole day in which it came (partitions.ts): its blobs a day later than it can be read.
+ */
 export async function sweepBlobs(world: RetentionWorld): Promise<number> {
-  const keptMs = (world.config.retention_days.inbound + 1) * DAY_MS;
+  const keptMs = (world.config.retention_days.inbound + 2) * DAY_MS;
   const before = uuidFloor(world.clock.now() - keptMs);
   const expired = await blobQueries.findExpiredOwners(world.db, before, AT_ONCE_MAX);
   await blobQueries.releaseReferences(world.db, expired);

@@ -101,7 +101,7 @@ export const SendBody = Named(
       Type.String({
         format: "date-time",
         description:
-          "Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before, if that is a minute away; else it is `expired` at once",
+          "Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before, unless that is within a minute",
       }),
     ),
     unsubscribe: Type.Optional(Unsubscribe),

@@ -74,6 +74,25 @@ describe("null for an optional field of a create", () => {
     assert.deepEqual([status, body.field], [400, "tls_policy"]);
   });
 
+  it("clears a list in a change, where it may be empty, and is in its description", async () => {
+    const made = await api.ask("POST", "/v1/domains", { domain: "lists.example", type: "both" });
+    const { body: hook } = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example.com/clear" });
+    const path = `/v1/domains/${made.body.id}`;
+    const ids = [hook.webhook.id];
+    for (const [given, kept] of [
+      [ids, ids],
+      [null, []],
+    ]) {
+      const { status, body } = await api.ask("PUT", path, { catch_all_webhook_ids: given });
+      assert.equal(status, 200, JSON.stringify(body));
+      assert.deepEqual((await api.ask("GET", path)).body.catch_all_webhook_ids, kept);
+    }
+    const events = await api.ask("PUT", `/v1/webhooks/${hook.webhook.id}`, { events: null });
+    assert.deepEqual([events.status, events.body.field], [400, "events"]);
+    const { components } = (await api.app.inject({ url: "/openapi.json" })).json();
+    assert.equal(components.schemas.UpdateDomainSpamRequest.properties.block.nullable, true);
+  });
+
   it("is in the description of every create", async () => {
     const { components } = (await api.app.inject({ url: "/openapi.json" })).json();
     const { SendRequest: body, SendAttachment: attachment } = components.schemas;

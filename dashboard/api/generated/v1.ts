@@ -2026,7 +2026,7 @@ export interface paths {
         get: operations["getDomainSpam"];
         /**
          * Change how the domain's received mail is judged; what is left out stays
-         * @description The test text GTUBE is always refused. A message to several recipients whose domains disagree is taken, and lies in quarantine for those who would have refused it.
+         * @description The test text GTUBE scores 1,000. A message to several recipients whose domains disagree is taken, and lies in quarantine for those who would have refused it.
          */
         put: operations["updateDomainSpam"];
         post?: never;
@@ -6131,7 +6131,7 @@ export interface components {
             scheduled_at?: string | null;
             /**
              * Format: date-time
-             * @description Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before, if that is a minute away; else it is `expired` at once
+             * @description Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where the next retry would come too late, one more attempt is made just before, unless that is within a minute
              */
             expires_at?: string | null;
             unsubscribe?: components["schemas"]["SendUnsubscribe"] | null;
@@ -6820,14 +6820,14 @@ export interface components {
              */
             action?: "webhook" | "forward" | "store" | "drop";
             /** @description The mailboxes that mail is forwarded to */
-            forward_to?: string[];
+            forward_to?: string[] | null;
             /**
              * @description As in createAlias
              * @enum {string}
              */
             forward_mode?: "preserve_from" | "masked";
             /** @description As in createAlias */
-            webhook_ids?: components["schemas"]["RecordId"][];
+            webhook_ids?: components["schemas"]["RecordId"][] | null;
             /** @description For yourself; recipients do not see it */
             description?: string | null;
             /** @description As in createAlias */
@@ -6843,7 +6843,7 @@ export interface components {
             /** @description Whether mail to any address of the domain is taken */
             catch_all_enabled?: boolean;
             /** @description The endpoints that get mail which no alias takes */
-            catch_all_webhook_ids?: components["schemas"]["RecordId"][];
+            catch_all_webhook_ids?: components["schemas"]["RecordId"][] | null;
             /** @description false: the domain neither sends nor receives */
             active?: boolean;
             /**
@@ -6878,9 +6878,9 @@ export interface components {
             on_error?: components["schemas"]["SpamOnError"];
             dmarc_action?: components["schemas"]["SpamDmarcActionChange"];
             /** @description As in DomainSpam */
-            allow?: string[];
+            allow?: string[] | null;
             /** @description As in DomainSpam */
-            block?: string[];
+            block?: string[] | null;
         };
         /**
          * @example {
@@ -6900,9 +6900,9 @@ export interface components {
             /** @description false: switched off */
             active?: boolean;
             /** @description The mailboxes that mail is forwarded to */
-            forward_to?: string[];
+            forward_to?: string[] | null;
             /** @description As in createInboundRule */
-            webhook_ids?: components["schemas"]["RecordId"][];
+            webhook_ids?: components["schemas"]["RecordId"][] | null;
         };
         /**
          * @example {
@@ -7015,7 +7015,7 @@ export interface components {
              */
             mark_unproven?: "asked" | "always";
             /** @description As in MaskedSettings */
-            arc_sealers?: string[];
+            arc_sealers?: string[] | null;
         };
         /**
          * @example {

@@ -1,6 +1,7 @@
 // In what creates something, `null` for an optional field means that the field is absent: many clients send every field they
 // know. The null is taken away before the schema is asked, unless the field itself may hold it. What stands in free objects
-// (variables, metadata, headers) is the customer's own value and stays.
+// (variables, metadata, headers) is the customer's own value and stays. In what changes something null clears a field: where it
+// is a list that may be empty, it is empty then.
 import type { JsonSchema } from "../../http/http.ts";
 
 /** Takes such nulls out of a value, in place. Wrong types are left to the validator. */
@@ -35,6 +36,27 @@ function ofObject(schema: JsonSchema): DropNulls {
     for (const name of droppable) if (value[name] === null) delete value[name];
     for (const { name, drop } of below) if (Object.hasOwn(value, name)) drop(value[name]);
   };
+}
+
+/** Puts an empty list in the place of null, for bodies of this schema that change something; null when it has no such list. */
+export function listEmptier(schema: JsonSchema): DropNulls | null {
+  const names = listsOf(schema).map(([name]) => name);
+  if (names.length === 0) return null;
+  return (value) => {
+    if (!isRecord(value)) return;
+    for (const name of names) if (value[name] === null) value[name] = [];
+  };
+}
+
+/** Of the body's own fields, those that are lists and may be empty. */
+function listsOf(schema: JsonSchema): [name: string, of: JsonSchema][] {
+  const properties = Object.entries(schema.properties ?? {});
+  return properties.filter(([, of]) => of.type === "array" && !of.minItems && !mayBeNull(of));
+}
+
+/** Says so in the description of a body that changes something. */
+export function describeCleared(schema: JsonSchema): void {
+  for (const [, of] of listsOf(schema)) of.nullable = true;
 }
 
 function isOptional(schema: JsonSchema, name: string): boolean {

@@ -139,7 +139,7 @@ test("what was let go of and not deleted, for a crash or for the store, is delet
   const failing = t.mock.method(api.world.blobs, "delete", async () => {
     throw new BlobsUnavailable("the store fails");
   });
-  await assert.rejects(pass(12 * DAY_MS), /the store fails/);
+  await assert.rejects(pass(13 * DAY_MS), /the store fails/);
   assert.equal(failing.mock.callCount(), 2, "one that fails does not hold up the other");
   assert.equal((await references()).length, 2);
   failing.mock.restore();

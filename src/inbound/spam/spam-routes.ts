@@ -121,7 +121,7 @@ export function mountSpam(api: Api, world: World): void {
         tags,
         summary: "Change how the domain's received mail is judged; what is left out stays",
         description:
-          "The test text GTUBE is always refused. A message to several recipients whose domains disagree is taken, and " +
+          "The test text GTUBE scores 1,000. A message to several recipients whose domains disagree is taken, and " +
           "lies in quarantine for those who would have refused it.",
         params: Params,
         body: Body,

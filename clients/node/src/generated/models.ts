@@ -2414,8 +2414,7 @@ export type SendRequest = {
   scheduled_at?: string | null;
   /**
    * Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is `expired`. Where
-   * the next retry would come too late, one more attempt is made just before, if that is a minute away; else it
-   * is `expired` at once
+   * the next retry would come too late, one more attempt is made just before, unless that is within a minute
    */
   expires_at?: string | null;
   /** Adds a List-Unsubscribe link, served by us, to each recipient's copy */
@@ -2875,11 +2874,11 @@ export type UpdateAliasRequest = {
   /** As in createAlias */
   action?: "webhook" | "forward" | "store" | "drop" | (string & {});
   /** The mailboxes that mail is forwarded to */
-  forward_to?: string[];
+  forward_to?: string[] | null;
   /** As in createAlias */
   forward_mode?: "preserve_from" | "masked" | (string & {});
   /** As in createAlias */
-  webhook_ids?: RecordId[];
+  webhook_ids?: RecordId[] | null;
   /** For yourself; recipients do not see it */
   description?: string | null;
   /** As in createAlias */
@@ -2891,7 +2890,7 @@ export type UpdateDomainRequest = {
   /** Whether mail to any address of the domain is taken */
   catch_all_enabled?: boolean;
   /** The endpoints that get mail which no alias takes */
-  catch_all_webhook_ids?: RecordId[];
+  catch_all_webhook_ids?: RecordId[] | null;
   /** false: the domain neither sends nor receives */
   active?: boolean;
   /** Whether mail may be delivered without TLS */
@@ -2909,9 +2908,9 @@ export type UpdateDomainSpamRequest = {
   on_error?: SpamOnError;
   dmarc_action?: SpamDmarcActionChange;
   /** As in DomainSpam */
-  allow?: string[];
+  allow?: string[] | null;
   /** As in DomainSpam */
-  block?: string[];
+  block?: string[] | null;
 };
 
 export type UpdateInboundRuleRequest = {
@@ -2926,9 +2925,9 @@ export type UpdateInboundRuleRequest = {
   /** false: switched off */
   active?: boolean;
   /** The mailboxes that mail is forwarded to */
-  forward_to?: string[];
+  forward_to?: string[] | null;
   /** As in createInboundRule */
-  webhook_ids?: RecordId[];
+  webhook_ids?: RecordId[] | null;
 };
 
 export type UpdateIpPoolRequest = {
@@ -2992,7 +2991,7 @@ export type UpdateMaskedSettingsRequest = {
   /** As in MaskedSettings */
   mark_unproven?: "asked" | "always" | (string & {});
   /** As in MaskedSettings */
-  arc_sealers?: string[];
+  arc_sealers?: string[] | null;
 };
 
 export type UpdateTemplateRequest = {

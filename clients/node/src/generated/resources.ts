@@ -773,9 +773,9 @@ export type Resources = {
       /** How the domain's received mail is judged. The defaults, as long as nothing was changed. */
       get(id: string, options?: RequestOptions): Promise<DomainSpam>;
       /**
-       * Change how the domain's received mail is judged; what is left out stays. The test text GTUBE is always
-       * refused. A message to several recipients whose domains disagree is taken, and lies in quarantine for
-       * those who would have refused it.
+       * Change how the domain's received mail is judged; what is left out stays. The test text GTUBE scores
+       * 1,000. A message to several recipients whose domains disagree is taken, and lies in quarantine for those
+       * who would have refused it.
        */
       update(id: string, input?: UpdateDomainSpamRequest, options?: RequestOptions): Promise<DomainSpam>;
     };

@@ -114,11 +114,11 @@ final class Aliases
      *     // As in createAlias
      *     action?: string,
      *     // The mailboxes that mail is forwarded to
-     *     forward_to?: list<string>,
+     *     forward_to?: list<string>|null,
      *     // As in createAlias
      *     forward_mode?: string,
      *     // As in createAlias
-     *     webhook_ids?: list<array<string, mixed>>,
+     *     webhook_ids?: list<array<string, mixed>>|null,
      *     // For yourself; recipients do not see it
      *     description?: string|null,
      *     // As in createAlias

@@ -116,7 +116,7 @@ final class Domains
      *     // Whether mail to any address of the domain is taken
      *     catch_all_enabled?: bool,
      *     // The endpoints that get mail which no alias takes
-     *     catch_all_webhook_ids?: list<array<string, mixed>>,
+     *     catch_all_webhook_ids?: list<array<string, mixed>>|null,
      *     // false: the domain neither sends nor receives
      *     active?: bool,
      *     // Whether mail may be delivered without TLS

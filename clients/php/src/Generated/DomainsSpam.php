@@ -26,9 +26,9 @@ final class DomainsSpam
     }
 
     /**
-     * Change how the domain's received mail is judged; what is left out stays. The test text GTUBE is
-     * always refused. A message to several recipients whose domains disagree is taken, and lies in
-     * quarantine for those who would have refused it.
+     * Change how the domain's received mail is judged; what is left out stays. The test text GTUBE scores
+     * 1,000. A message to several recipients whose domains disagree is taken, and lies in quarantine for
+     * those who would have refused it.
      *
      * @param array{
      *     // false: switched off
@@ -39,9 +39,9 @@ final class DomainsSpam
      *     on_error?: array<string, mixed>,
      *     dmarc_action?: array<string, mixed>,
      *     // As in DomainSpam
-     *     allow?: list<string>,
+     *     allow?: list<string>|null,
      *     // As in DomainSpam
-     *     block?: list<string>,
+     *     block?: list<string>|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

@@ -167,8 +167,8 @@ final class Emails
      *     // When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
      *     scheduled_at?: string|\DateTimeInterface|null,
      *     // Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is
-     *     // `expired`. Where the next retry would come too late, one more attempt is made just before, if
-     *     // that is a minute away; else it is `expired` at once
+     *     // `expired`. Where the next retry would come too late, one more attempt is made just before,
+     *     // unless that is within a minute
      *     expires_at?: string|\DateTimeInterface|null,
      *     // Adds a List-Unsubscribe link, served by us, to each recipient's copy
      *     unsubscribe?: array<string, mixed>|null,

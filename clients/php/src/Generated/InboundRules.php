@@ -223,9 +223,9 @@ final class InboundRules
      *     // false: switched off
      *     active?: bool,
      *     // The mailboxes that mail is forwarded to
-     *     forward_to?: list<string>,
+     *     forward_to?: list<string>|null,
      *     // As in createInboundRule
-     *     webhook_ids?: list<array<string, mixed>>,
+     *     webhook_ids?: list<array<string, mixed>>|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

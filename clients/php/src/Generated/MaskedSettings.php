@@ -50,7 +50,7 @@ final class MaskedSettings
      *     // As in MaskedSettings
      *     mark_unproven?: string,
      *     // As in MaskedSettings
-     *     arc_sealers?: list<string>,
+     *     arc_sealers?: list<string>|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */

@@ -255,8 +255,8 @@ class AsyncDomainsSpam:
 
     async def update(self, id: str, input: Optional[m.UpdateDomainSpamRequest] = None, *, options: Optional[RequestOptions] = None) -> m.DomainSpam:
         """Change how the domain's received mail is judged; what is left out stays. The test text GTUBE
-        is always refused. A message to several recipients whose domains disagree is taken, and lies
-        in quarantine for those who would have refused it."""
+        scores 1,000. A message to several recipients whose domains disagree is taken, and lies in
+        quarantine for those who would have refused it."""
         answer: m.DomainSpam = await self._transport.request(Call("PUT", f"/v1/domains/{segment(id)}/spam", json={} if input is None else input, has_json=True), options)
         return answer
 

@@ -3294,8 +3294,8 @@ _SendRequestOptional = TypedDict("_SendRequestOptional", {
     # When to send: at most 30 days ahead. A recipient who is suppressed by then does not get it
     "scheduled_at": "Optional[str]",
     # Until when delivery is tried; at most 33 days ahead. Mail that is not delivered by then is
-    # `expired`. Where the next retry would come too late, one more attempt is made just before, if
-    # that is a minute away; else it is `expired` at once
+    # `expired`. Where the next retry would come too late, one more attempt is made just before,
+    # unless that is within a minute
     "expires_at": "Optional[str]",
     # Adds a List-Unsubscribe link, served by us, to each recipient's copy
     "unsubscribe": "Optional[SendUnsubscribe]",
@@ -3972,11 +3972,11 @@ _UpdateAliasRequestOptional = TypedDict("_UpdateAliasRequestOptional", {
     # As in createAlias
     "action": "Union[Literal['webhook', 'forward', 'store', 'drop'], str]",
     # The mailboxes that mail is forwarded to
-    "forward_to": "List[str]",
+    "forward_to": "Optional[List[str]]",
     # As in createAlias
     "forward_mode": "Union[Literal['preserve_from', 'masked'], str]",
     # As in createAlias
-    "webhook_ids": "List[RecordId]",
+    "webhook_ids": "Optional[List[RecordId]]",
     # For yourself; recipients do not see it
     "description": "Optional[str]",
     # As in createAlias
@@ -3995,7 +3995,7 @@ _UpdateDomainRequestOptional = TypedDict("_UpdateDomainRequestOptional", {
     # Whether mail to any address of the domain is taken
     "catch_all_enabled": "bool",
     # The endpoints that get mail which no alias takes
-    "catch_all_webhook_ids": "List[RecordId]",
+    "catch_all_webhook_ids": "Optional[List[RecordId]]",
     # false: the domain neither sends nor receives
     "active": "bool",
     # Whether mail may be delivered without TLS
@@ -4020,9 +4020,9 @@ _UpdateDomainSpamRequestOptional = TypedDict("_UpdateDomainSpamRequestOptional",
     "on_error": "SpamOnError",
     "dmarc_action": "SpamDmarcActionChange",
     # As in DomainSpam
-    "allow": "List[str]",
+    "allow": "Optional[List[str]]",
     # As in DomainSpam
-    "block": "List[str]",
+    "block": "Optional[List[str]]",
 }, total=False)
 
 
@@ -4044,9 +4044,9 @@ _UpdateInboundRuleRequestOptional = TypedDict("_UpdateInboundRuleRequestOptional
     # false: switched off
     "active": "bool",
     # The mailboxes that mail is forwarded to
-    "forward_to": "List[str]",
+    "forward_to": "Optional[List[str]]",
     # As in createInboundRule
-    "webhook_ids": "List[RecordId]",
+    "webhook_ids": "Optional[List[RecordId]]",
 }, total=False)
 
 
@@ -4138,7 +4138,7 @@ _UpdateMaskedSettingsRequestOptional = TypedDict("_UpdateMaskedSettingsRequestOp
     # As in MaskedSettings
     "mark_unproven": "Union[Literal['asked', 'always'], str]",
     # As in MaskedSettings
-    "arc_sealers": "List[str]",
+    "arc_sealers": "Optional[List[str]]",
 }, total=False)
 
 

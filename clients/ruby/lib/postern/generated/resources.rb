@@ -382,9 +382,9 @@ module Postern
         @transport.request("GET", "/v1/domains/#{Transport.segment(id)}/spam", options: options)
       end
 
-      # Change how the domain's received mail is judged; what is left out stays. The test text GTUBE is
-      # always refused. A message to several recipients whose domains disagree is taken, and lies in
-      # quarantine for those who would have refused it.
+      # Change how the domain's received mail is judged; what is left out stays. The test text GTUBE scores
+      # 1,000. A message to several recipients whose domains disagree is taken, and lies in quarantine for
+      # those who would have refused it.
       # @param id [String]
       # @option input [Boolean] :enabled false: switched off
       # @option input [String] :engine null: the server's again
@@ -590,7 +590,7 @@ module Postern
       #   suppressed by then does not get it
       # @option input [String] :expires_at Until when delivery is tried; at most 33 days ahead. Mail that is
       #   not delivered by then is `expired`. Where the next retry would come too late, one more attempt is
-      #   made just before, if that is a minute away; else it is `expired` at once
+      #   made just before, unless that is within a minute
       # @option input [Record] :unsubscribe Adds a List-Unsubscribe link, served by us, to each recipient's
       #   copy
       # @option input [String] :ip_pool Name of the IP pool to send from, instead of the domain's; needs
