@@ -13,6 +13,7 @@ import { firstSetUpLink, showSetUpLink } from "../people/people.ts";
 import { neededPlaces, refuseTakenPlaces } from "../platform/net/free-places.ts";
 import { holdPlaces } from "../platform/net/held-places.ts";
 import { placesOf } from "../platform/net/places.ts";
+import { collectLessOften } from "../platform/process/collect-less-often.ts";
 import { leaveRoot } from "../platform/process/leave-root.ts";
 import { trimMemory } from "../platform/process/trim-memory.ts";
 import { noteDatabase, refuseEmptyDatabase } from "../platform/storage/data-folder.ts";
@@ -44,6 +45,7 @@ function parseRoles(text: string): Role[] {
 }
 
 async function start(options: { roles: Role[]; user?: string }): Promise<void> {
+  collectLessOften();
   const found = findConfig();
   const signal = watchSignals(found);
   await refuseTakenPlaces(found, options.roles);
