@@ -22,11 +22,25 @@ export function readProfiles(env: Env): Profiles {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return { current: null, profiles: {} };
     throw new CliError(`${file} cannot be read: ${(error as Error).message}`, STATUS.failed);
   }
+  const refuse = (why: string): never => {
+    throw new CliError(`${file} ${why}; repair it, or remove it and log in again`, STATUS.failed);
+  };
+  let found: unknown;
   try {
-    return JSON.parse(text) as Profiles;
+    found = JSON.parse(text);
   } catch {
-    throw new CliError(`${file} is no JSON; repair it, or remove it and log in again`, STATUS.failed);
+    refuse("is no JSON");
   }
+  return isProfiles(found) ? found : refuse("does not hold profiles as 'postern login' writes them");
+}
+
+function isProfiles(found: unknown): found is Profiles {
+  const { current, profiles } = (found ?? {}) as Partial<Profiles>;
+  if (current !== null && typeof current !== "string") return false;
+  if (typeof profiles !== "object" || profiles === null || Array.isArray(profiles)) return false;
+  return Object.values(profiles).every(
+    (one: Profile | null) => typeof one?.base_url === "string" && typeof one.api_key === "string",
+  );
 }
 
 /** Written whole or not at all, mode 0600. */
@@ -47,31 +61,69 @@ export function refuseAddress(url: string): void {
     );
 }
 
-export type Asked = { profile?: string; apiKey?: string; baseUrl?: string };
+export type Asked = { profile?: string; baseUrl?: string };
+export type Access = Profile & { from: string };
 
-/** From the command line, then the environment, then the profile. */
-export function chooseAccess(asked: Asked, env: Env): Profile & { from: string } {
-  const key = asked.apiKey ?? env.POSTERN_API_KEY;
-  const url = asked.baseUrl ?? env.POSTERN_BASE_URL;
-  if (url) refuseAddress(url);
-  if (asked.profile === undefined && key && url) return { api_key: key, base_url: url, from: "the environment" };
-  const { current, profiles } = readProfiles(env);
-  const name = asked.profile ?? env.POSTERN_PROFILE ?? current;
-  const profile = name === null ? undefined : profiles[name];
-  if (name !== null && !profile) {
-    const known = Object.keys(profiles).join(", ") || "none";
+/**
+ * A key and the address it belongs to: the profile that `--profile` names, else POSTERN_API_KEY with POSTERN_BASE_URL, else
+ * the profile of POSTERN_PROFILE, else the one that `postern use` chose. The two are never of different places: only
+ * `--base-url` sends a key to another address.
+ */
+export function chooseAccess({ profile, baseUrl }: Asked, env: Env): Access {
+  if (baseUrl !== undefined) refuseAddress(baseUrl);
+  const key = env.POSTERN_API_KEY;
+  if (profile === undefined && key) return ofEnvironment(key, baseUrl, env);
+  const name = profile ?? (env.POSTERN_PROFILE || readProfiles(env).current);
+  const { api_key, base_url } = profileNamed(name, env);
+  const other = profile === undefined && baseUrl === undefined ? env.POSTERN_BASE_URL : undefined;
+  if (other && bare(other) !== bare(base_url)) {
+    throw new CliError(
+      `POSTERN_BASE_URL is ${other}, and the key of profile '${name}' is for ${base_url}: unset POSTERN_BASE_URL, or set POSTERN_API_KEY beside it, or say --profile or --base-url`,
+    );
+  }
+  return { api_key, base_url: baseUrl ?? base_url, from: `profile ${name}` };
+}
+
+function ofEnvironment(api_key: string, baseUrl: string | undefined, env: Env): Access {
+  if (env.POSTERN_PROFILE)
+    throw new CliError("POSTERN_API_KEY and POSTERN_PROFILE are both set: keep one of them, or say --profile");
+  const base_url = baseUrl ?? env.POSTERN_BASE_URL;
+  if (!base_url)
+    throw new CliError(
+      "POSTERN_API_KEY is set without an address: set POSTERN_BASE_URL too, or say --base-url or --profile",
+    );
+  refuseAddress(base_url);
+  return { api_key, base_url, from: "the environment" };
+}
+
+function profileNamed(name: string | null, env: Env): Profile {
+  const { profiles } = readProfiles(env);
+  const known = Object.keys(profiles).join(", ") || "none";
+  const profile = name === null || !Object.hasOwn(profiles, name) ? undefined : profiles[name];
+  if (profile) {
+    refuseAddress(profile.base_url);
+    return profile;
+  }
+  if (name !== null) {
     throw new CliError(
       `there is no profile '${name}' (there are: ${known}); make it with: postern login --profile ${name}`,
       STATUS.not_found,
     );
   }
-  const access = { api_key: key ?? profile?.api_key, base_url: url ?? profile?.base_url };
-  if (!access.api_key || !access.base_url) {
-    throw new CliError(
-      "nobody is logged in: run 'postern login', or set POSTERN_API_KEY and POSTERN_BASE_URL",
-      STATUS.not_allowed,
-    );
-  }
-  refuseAddress(access.base_url);
-  return { api_key: access.api_key, base_url: access.base_url, from: `profile ${name}` };
+  throw new CliError(
+    known === "none"
+      ? "nobody is logged in: run 'postern login', or set POSTERN_API_KEY and POSTERN_BASE_URL"
+      : `no profile is chosen (there are: ${known}): choose one with 'postern use NAME', or say --profile NAME`,
+    STATUS.not_allowed,
+  );
+}
+
+function bare(url: string): string {
+  return url.replace(/\/+$/, "");
+}
+
+/** The variable that goes before what `postern use` chose; null where none does. */
+export function goesBefore(env: Env, name: string): string | null {
+  if (env.POSTERN_API_KEY) return "POSTERN_API_KEY";
+  return env.POSTERN_PROFILE && env.POSTERN_PROFILE !== name ? "POSTERN_PROFILE" : null;
 }

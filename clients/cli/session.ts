@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { Postern } from "../node/src/postern.ts";
 import { CliError, sentenceOf, statusOf } from "./exit.ts";
 import { type Output, openOutput, type Streams } from "./output.ts";
-import { type Asked, chooseAccess, type Profile } from "./profiles.ts";
+import { type Access, type Asked, chooseAccess } from "./profiles.ts";
 
 export type Env = Record<string, string | undefined>;
 export type Surroundings = Streams & {
@@ -20,7 +20,7 @@ export type Session = Surroundings & {
   out: Output;
   /** The client; throws where nobody is logged in. */
   client(): Postern;
-  access(): Profile & { from: string };
+  access(): Access;
 };
 
 type Globals = Asked & { json?: boolean; quiet?: boolean; color?: boolean };
@@ -29,8 +29,11 @@ type Globals = Asked & { json?: boolean; quiet?: boolean; color?: boolean };
 export function withGlobals(command: Command): Command {
   return command
     .helpGroup("Over the API:")
-    .option("--profile <name>", "the profile to use; without it the one that 'postern use' chose")
-    .option("--base-url <url>", "where Postern is; goes before the profile")
+    .option(
+      "--profile <name>",
+      "the profile to use, also where POSTERN_API_KEY is set; without it the one that 'postern use' chose",
+    )
+    .option("--base-url <url>", "where Postern is; goes before the address of the profile and of POSTERN_BASE_URL")
     .option("--json", "JSON, also on a terminal")
     .option("--quiet", "no words beside the data");
 }

@@ -91,7 +91,8 @@ test("login checks the key and keeps it in a file that only its owner reads; use
   assert.ok(!`${shown.out}${shown.err}`.includes(api.live_key), "the key is never shown");
   assert.equal((await run(["whoami", "--profile", "nobody"], { key: null })).status, 4);
   await run(["logout", "--profile", "live"], { key: null });
-  assert.equal((await run(["whoami"], { key: null })).json.environment, "test");
+  assert.equal((await run(["whoami"], { key: null })).status, 3);
+  assert.equal((await run(["whoami", "--profile", "test"], { key: null })).json.environment, "test");
 });
 
 test("send takes flags, a file and standard input; --dry-run refuses a live key", async () => {

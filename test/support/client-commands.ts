@@ -1,5 +1,5 @@
 // Runs one client command line as the program does, in this process, and collects what it writes.
-import { Readable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import { Command } from "commander";
 import { addClientCommands } from "../../clients/cli/cli.ts";
 
@@ -16,19 +16,23 @@ export type Given = {
 /** `json` is what it wrote, where that is JSON. `ended` shows the output while a command goes on. */
 export async function runClient(words: string[], given: Given, ended = nothingYet()): Promise<Ended> {
   const { env, stdin = "", tty = false, signal = new AbortController().signal, columns = 100 } = given;
-  const into = (name: "out" | "err") => ({
-    isTTY: tty,
-    columns,
-    write(text: string) {
-      ended[name] += text;
-    },
+  const into = (name: "out" | "err") => {
+    const write = (piece: Buffer, _encoding: string, done: () => void): void => {
+      ended[name] += piece;
+      done();
+    };
+    return Object.assign(new Writable({ write }), { isTTY: tty, columns });
+  };
+  const [stdout, stderr] = [into("out"), into("err")];
+  const program = new Command("postern").configureOutput({
+    writeErr: (text) => stderr.write(text),
+    writeOut: (text) => stdout.write(text),
   });
-  const program = new Command("postern").configureOutput({ writeErr: into("err").write, writeOut: into("out").write });
   addClientCommands(program, {
     env: { NO_COLOR: "1", ...env },
     stdin: Object.assign(typeof stdin === "string" ? Readable.from([Buffer.from(stdin)]) : stdin, { isTTY: tty }),
-    stdout: into("out"),
-    stderr: into("err"),
+    stdout,
+    stderr,
     signal,
     exit: (status) => {
       ended.status = status;

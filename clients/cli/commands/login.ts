@@ -5,7 +5,7 @@ import { Postern } from "../../node/src/postern.ts";
 import { openInBrowser } from "../browser.ts";
 import { CliError, STATUS } from "../exit.ts";
 import { recordOf } from "../output.ts";
-import { profilesFile, readProfiles, refuseAddress, writeProfiles } from "../profiles.ts";
+import { goesBefore, profilesFile, readProfiles, refuseAddress, writeProfiles } from "../profiles.ts";
 import { acting, readInput, type Session, type Surroundings, withGlobals } from "../session.ts";
 
 type LoginOptions = { profile?: string; baseUrl?: string; keyStdin?: boolean };
@@ -32,20 +32,30 @@ async function login(session: Session, { profile = "default", baseUrl, keyStdin 
   const { out, env } = session;
   const base_url =
     baseUrl ??
-    env.POSTERN_BASE_URL ??
+    (env.POSTERN_BASE_URL || undefined) ??
     (keyStdin ? undefined : await ask(session, "Where is your Postern (https://…)? "));
   if (!base_url) throw new CliError("say where your Postern is: --base-url https://…, or POSTERN_BASE_URL");
   refuseAddress(base_url);
-  const api_key = (
-    keyStdin ? (await readInput(session)).toString() : (env.POSTERN_API_KEY ?? (await ask(session, "API key: ", true)))
-  ).trim();
+  const typed = keyStdin
+    ? (await readInput(session)).toString()
+    : await ask(session, `API key for ${base_url}: `, true);
+  const api_key = typed.trim();
+  if (api_key === "") throw new CliError("no key was given; nothing was kept");
   const me = await new Postern({ apiKey: api_key, baseUrl: base_url }).me.get();
   const profiles = readProfiles(env);
   profiles.profiles[profile] = { base_url, api_key };
   writeProfiles(env, { ...profiles, current: profile });
   if (out.isJson) return void out.data({ profile, base_url, ...me });
   out.line(`Logged in to ${base_url} as ${me.organization.name}, with the ${me.environment} key "${me.key.name}".`);
-  out.say(`The key is kept as profile "${profile}" in ${profilesFile(env)}. Commands are run as "${profile}" now.`);
+  out.say(`The key is kept as profile "${profile}" in ${profilesFile(env)}. ${whoActs(session, profile)}`);
+}
+
+/** Of the profile that was just chosen. */
+function whoActs({ env }: Session, name: string): string {
+  const variable = goesBefore(env, name);
+  return variable === null
+    ? `Commands are run as "${name}" now.`
+    : `${variable} is set and goes before the profile: unset it, or say --profile ${name}.`;
 }
 
 /** A line from the terminal; a secret is not shown. */
@@ -62,26 +72,35 @@ async function ask({ stdin, stderr }: Session, question: string, isSecret = fals
   }
 }
 
+/** No other profile takes the place of the one that is forgotten: it may be live where that was for tests. */
 async function logout({ out, env }: Session, { profile }: { profile?: string }): Promise<void> {
-  const { current, profiles } = readProfiles(env);
-  const name = profile ?? current;
-  if (name === null || !profiles[name]) throw new CliError("there is no such profile to forget", STATUS.not_found);
+  const { current: before, profiles } = readProfiles(env);
+  const name = profile ?? (env.POSTERN_PROFILE || before);
+  if (name === null || !Object.hasOwn(profiles, name))
+    throw new CliError("there is no such profile to forget", STATUS.not_found);
   delete profiles[name];
-  writeProfiles(env, { profiles, current: current === name ? (Object.keys(profiles)[0] ?? null) : current });
-  if (out.isJson) return void out.data({ logged_out: name });
-  out.line(`Forgotten: profile "${name}". The key itself still works; revoke it with: postern api-keys revoke <id>`);
+  const current = before === name ? null : before;
+  writeProfiles(env, { profiles, current });
+  if (out.isJson) out.data({ logged_out: name, current });
+  else out.line(`Forgotten: profile "${name}". The key itself still works; revoke it: postern api-keys revoke <id>`);
+  const left = Object.keys(profiles).join(", ");
+  if (current === null && left !== "") out.say(`No profile is chosen now: postern use NAME (there are: ${left})`);
+  if (env.POSTERN_API_KEY) out.say("POSTERN_API_KEY is still set: commands are run with it.");
 }
 
-async function use({ out, env }: Session, name: string): Promise<void> {
+async function use(session: Session, name: string): Promise<void> {
+  const { out, env } = session;
   const { profiles } = readProfiles(env);
-  if (!profiles[name])
+  if (!Object.hasOwn(profiles, name))
     throw new CliError(
       `there is no profile '${name}': ${Object.keys(profiles).join(", ") || "none yet"}`,
       STATUS.not_found,
     );
   writeProfiles(env, { profiles, current: name });
-  if (out.isJson) return void out.data({ profile: name });
-  out.line(`Commands are run as "${name}" now.`);
+  const before = goesBefore(env, name);
+  if (out.isJson) out.data({ profile: name, overridden_by: before });
+  else out.line(before === null ? whoActs(session, name) : `Profile "${name}" is chosen.`);
+  if (before !== null) out.say(whoActs(session, name));
 }
 
 async function openDashboard({ out, access }: Session): Promise<void> {

@@ -31,7 +31,7 @@ async function serve(session: Session, { write = false }: { write?: boolean }): 
   // Loaded here: no other command needs it.
   const protocol = await import("@modelcontextprotocol/server");
   const { StdioServerTransport, serveStdio } = await import("@modelcontextprotocol/server/stdio");
-  const { base_url } = session.access();
+  const { base_url, from } = session.access();
   const rows = new Map(readOperations().flatMap((row) => (isOffered(row, write) ? [[toolName(row), row]] : [])));
   const tools = [...rows].map(([name, row]) => toolOf(name, row));
   const open = (): Server => {
@@ -49,7 +49,9 @@ async function serve(session: Session, { write = false }: { write?: boolean }): 
     (session.stdin as NodeJS.ReadableStream).once("end", done);
   });
   const serving = serveStdio(open, { transport, onerror: (error) => session.out.say(`postern: ${error.message}`) });
-  session.out.say(`${tools.length} tools of ${base_url}${write ? "" : ", which only read (--write offers all)"}`);
+  session.out.say(
+    `${tools.length} tools of ${base_url} (${from})${write ? "" : ", which only read (--write offers all)"}`,
+  );
   await ended;
   await serving.close();
 }
