@@ -14,6 +14,9 @@ import { addWhy } from "./commands/why.ts";
 import { STATUS } from "./exit.ts";
 import type { Surroundings } from "./session.ts";
 
+/** What goes on is closed in this time after Ctrl-C. */
+const TIDY_MS = 200;
+
 /** Adds every client command to `program`. */
 export function addClientCommands(program: Command, around: Surroundings): void {
   addLogin(program, around);
@@ -48,8 +51,9 @@ function endUsage(error: CommanderError, { exit }: Surroundings): never {
 export function processSurroundings(): Surroundings {
   const wanted = new AbortController();
   process.once("SIGINT", () => {
+    process.exitCode = STATUS.interrupted;
     wanted.abort();
-    setTimeout(() => process.exit(STATUS.interrupted), 200).unref();
+    setTimeout(() => process.exit(STATUS.interrupted), TIDY_MS).unref();
   });
   // A reader that has enough (`| head`) is no failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));

@@ -24,6 +24,15 @@ export class CliError extends Error {
   }
 }
 
+/** The person wants out (Ctrl-C): nothing is said. */
+export class Interrupted extends CliError {
+  override name = "Interrupted";
+
+  constructor() {
+    super("interrupted", STATUS.interrupted);
+  }
+}
+
 /** The exit status for what a command threw. */
 export function statusOf(error: unknown): number {
   if (error instanceof CliError) return error.status;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { Postern } from "../node/src/postern.ts";
-import { CliError, sentenceOf, statusOf } from "./exit.ts";
+import { CliError, Interrupted, STATUS, sentenceOf, statusOf } from "./exit.ts";
 import { type Output, openOutput, type Streams } from "./output.ts";
 import { type Access, type Asked, chooseAccess } from "./profiles.ts";
 
@@ -49,8 +49,9 @@ export function acting<A extends unknown[]>(
     const out = openOutput(around, { ...given, noColor: Boolean(around.env.NO_COLOR) });
     try {
       await work(openSession(around, out, given), ...(args as A));
+      if (around.signal.aborted) around.exit(STATUS.interrupted);
     } catch (error) {
-      if (around.signal.aborted) return around.exit(130);
+      if (around.signal.aborted || error instanceof Interrupted) return around.exit(STATUS.interrupted);
       around.stderr.write(`postern: ${sentenceOf(error)}\n`);
       around.exit(statusOf(error));
     }

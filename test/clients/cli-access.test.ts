@@ -114,6 +114,18 @@ test("login asks for the key at a terminal, and takes none from the environment"
   assert.equal(JSON.parse(readFileSync(file, "utf8")).profiles.piped, undefined);
 });
 
+test("Ctrl-C at the question of login ends it with 130, and keeps nothing", async () => {
+  const typed = new PassThrough();
+  const ended = nothingYet();
+  const login = run(["login", "--base-url", ours.url], { tty: true, stdin: typed }, ended);
+  await until("it asks", () => ended.err.includes("API key"));
+  typed.write("svc_live_half\x03");
+  await login;
+  assert.equal(ended.status, 130);
+  assert.doesNotMatch(ended.err, /interrupted|svc_live|at /);
+  assert.deepEqual(ours.asked, []);
+});
+
 test("after a logout no other profile takes its place, and the next command says which there are", async () => {
   const out = await run(["logout"], { tty: true });
   assert.match(out.err, /No profile is chosen now: postern use NAME \(there are: test\)/);

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import type { Command } from "commander";
 import { Postern } from "../../node/src/postern.ts";
 import { openInBrowser } from "../browser.ts";
-import { CliError, STATUS } from "../exit.ts";
+import { CliError, Interrupted, STATUS } from "../exit.ts";
 import { recordOf } from "../output.ts";
 import { goesBefore, profilesFile, readProfiles, refuseAddress, writeProfiles } from "../profiles.ts";
 import { acting, readInput, type Session, type Surroundings, withGlobals } from "../session.ts";
@@ -65,7 +65,11 @@ async function ask({ stdin, stderr }: Session, question: string, isSecret = fals
   const shown = lines as unknown as { _writeToOutput?: (text: string) => void };
   if (isSecret) shown._writeToOutput = (text) => void (text.includes(question) && stderr.write(question));
   try {
-    return await new Promise<string>((resolve) => lines.question(question, resolve));
+    return await new Promise<string>((resolve, reject) => {
+      lines.once("SIGINT", () => reject(new Interrupted()));
+      lines.once("close", () => reject(new CliError("nothing was typed; nothing was kept")));
+      lines.question(question, resolve);
+    });
   } finally {
     lines.close();
     if (isSecret) stderr.write("\n");

@@ -1,0 +1,68 @@
+// How client commands end: interrupted.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, beforeEach, test } from "node:test";
+import { type Ended, type Given, nothingYet, runClient } from "../support/client-commands.ts";
+import { inheritedEnv } from "../support/inherited-env.ts";
+import { type PlayedServer, startPlayedServer } from "../support/played-server.ts";
+import { until } from "../support/until.ts";
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts");
+let server: PlayedServer;
+let access: Record<string, string>;
+let folder: string;
+
+before(async () => {
+  server = await startPlayedServer();
+  folder = mkdtempSync(join(tmpdir(), "postern-ends-"));
+  access = { POSTERN_API_KEY: "svc_live_1", POSTERN_BASE_URL: server.url, XDG_CONFIG_HOME: folder };
+});
+beforeEach(() => {
+  server.asked.length = 0;
+});
+after(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const run = (words: string[], { env, ...given }: Partial<Given> = {}, ended: Ended = nothingYet()): Promise<Ended> =>
+  runClient(words, { ...given, env: { ...access, ...env } }, ended);
+
+function template(slug: string, head: unknown): string {
+  mkdirSync(join(folder, "templates", slug), { recursive: true });
+  writeFileSync(join(folder, "templates", slug, "template.json"), JSON.stringify(head));
+  return join(folder, "templates");
+}
+
+test("Ctrl-C ends what goes on with 130, and nothing is left open", async () => {
+  const welcome = join(template("welcome", { name: "Welcome", subject: "S" }), "welcome");
+  for (const [words, begun] of [
+    [["tail"], /Watching/],
+    [["listen", "3000/hooks"], /Ready/],
+    [["templates", "preview", welcome, "--watch"], /Waiting for changes/],
+  ] as [string[], RegExp][]) {
+    const stop = new AbortController();
+    const ended = nothingYet();
+    const running = run(words, { tty: true, signal: stop.signal }, ended);
+    await until("it has begun", () => begun.test(ended.err));
+    if (words[0] !== "templates") await until("it reads events", () => server.readers() === 1);
+    stop.abort();
+    await running;
+    assert.equal(ended.status, 130, words.join(" "));
+    await until("nobody reads any more", () => server.readers() === 0);
+  }
+});
+
+test("the program itself ends with 130, without a word more", async () => {
+  const child = spawn(process.execPath, [MAIN, "tail"], { env: { ...inheritedEnv(), ...access } });
+  let said = "";
+  child.stderr.on("data", (piece) => (said += piece));
+  await until("it reads events", () => server.readers() === 1);
+  child.kill("SIGINT");
+  assert.deepEqual(await once(child, "close"), [130, null]);
+  assert.equal(said, "Watching (Ctrl-C ends)\n");
+});
