@@ -4,6 +4,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigProblems, useEnvFile } from "./config.ts";
 import { ownVersion } from "./platform/own-version.ts";
 import { UsageError } from "./platform/process/usage-error.ts";
+import { envFileProblem } from "./settings/gather.ts";
 
 /** As of most programs: the command line is wrong, as against work that failed (1). */
 const USAGE_STATUS = 2;
@@ -55,15 +56,29 @@ const program = new Command("postern")
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_STATUS));
 
 async function run(): Promise<void> {
-  const [, , name = ""] = process.argv;
+  const name = commandIn(process.argv.slice(2));
   const named = GROUPS.find(({ names }) => names.includes(name));
   for (const group of named ? [named] : GROUPS) await group.add(program);
   for (const command of program.commands) command.helpGroup("On this machine:");
+  program.hook("preAction", () => refuseEnvFile(name));
   if (!named) {
     const { addClientCommands, processSurroundings } = await import("../clients/cli/cli.ts");
     addClientCommands(program, processSurroundings());
   }
   await program.parseAsync();
+}
+
+/** The command that is named, also behind `--env-file`. */
+function commandIn([first = "", ...rest]: string[]): string {
+  if (first === "--env-file") return commandIn(rest.slice(1));
+  return first.startsWith("--env-file=") ? commandIn(rest) : first;
+}
+
+/** Before a command's work. `postern setup` makes the file where it is absent. */
+function refuseEnvFile(command: string): void {
+  const { envFile } = program.opts<{ envFile?: string }>();
+  const problem = envFile === undefined ? null : envFileProblem(envFile, { mayBeAbsent: command === "setup" });
+  if (problem !== null) throw new UsageError(problem);
 }
 
 run().catch((error) => {

@@ -62,7 +62,7 @@ describe("a secret", () => {
     const cases: [Record<string, string>, RegExp][] = [
       [{ DATABASE_URL: URL_WITH_PASSWORD, DATABASE_URL_FILE: url }, /^DATABASE_URL and DATABASE_URL_FILE are both set/],
       [{ DATABASE_URL_FILE: `${url}-not` }, /^DATABASE_URL_FILE names .*url-not, which does not exist\.$/],
-      [{ DATABASE_URL_FILE: dir }, /^DATABASE_URL_FILE names .*, which cannot be read by this user\.$/],
+      [{ DATABASE_URL_FILE: dir }, /^DATABASE_URL_FILE names .*, which is a folder\.$/],
       [{ DATABASE_URL_FILE: file("empty", "\n") }, /^DATABASE_URL_FILE names .*, which is empty\.$/],
       [{ POSTERN_MASTER_KEY_FILE: file("short", "hidden-word") }, /^POSTERN_MASTER_KEY must be 32 bytes/],
     ];
@@ -180,5 +180,32 @@ describe("the settings in force", () => {
     assert.equal(settings.get("POSTERN_MASTER_KEY")?.source, "environment");
     assert.equal(settings.get("POSTERN_MX")?.source, "default");
     assert.equal(settings.get("POSTERN_MX")?.value, "127.0.0.1:2525");
+  });
+
+  it("of a file that cannot be read are wrong usage, which names it, however the program is started", () => {
+    const absent = join(dir, "absent.env");
+    const npm = ["run", "--silent", "postern", "--"];
+    for (const [path, why] of [
+      [absent, "does not exist"],
+      [dir, "is a folder"],
+    ] as const) {
+      for (const [command, args] of [
+        ["bin/postern", ["--env-file", path, "config"]],
+        ["bin/postern", ["start", `--env-file=${path}`]],
+        ["bin/postern", ["whoami", "--env-file", path]],
+        ["npm", [...npm, "config", "--env-file", path]],
+      ] as const) {
+        const { status, stdout, stderr } = spawnSync(command, args, {
+          cwd: ROOT,
+          env: { ...inheritedEnv(), POSTERN_DATA: dir },
+          encoding: "utf8",
+        });
+        assert.deepEqual(
+          [status, stdout, stderr],
+          [2, "", `postern: --env-file names ${path}, which ${why}.\n`],
+          `${command} ${args.join(" ")}`,
+        );
+      }
+    }
   });
 });

@@ -53,6 +53,16 @@ export function gatherSettings(given: NodeJS.ProcessEnv): Gathered {
   return gathered;
 }
 
+/** Why `--env-file` cannot be followed, in a sentence; null where it can. `mayBeAbsent`: the command makes it. */
+export function envFileProblem(path: string, { mayBeAbsent }: { mayBeAbsent: boolean }): string | null {
+  if (path === "") return "--env-file takes the name of a file.";
+  let problem: string | null = null;
+  readFile(path, (why) => {
+    if (why !== ABSENT || !mayBeAbsent) problem = `--env-file names ${path}, which ${why}.`;
+  });
+  return problem;
+}
+
 /** Sets what nothing before it has set. */
 function take({ env, origins }: Gathered, name: string, value: string | undefined, origin: Origin): void {
   if (!value || env[name]) return;
@@ -92,6 +102,7 @@ function readIfThere(path: string, name: string, problems: string[]): string | u
 }
 
 const ABSENT = "does not exist";
+const WHY_UNREAD: Record<string, string> = { ENOENT: ABSENT, ENOTDIR: ABSENT, EISDIR: "is a folder" };
 
 /** Without the line break at its end, which editors and `echo` put there. */
 function readFile(path: string, refuse: (why: string) => void): string | undefined {
@@ -100,7 +111,8 @@ function readFile(path: string, refuse: (why: string) => void): string | undefin
     if (bytes.length > SECRET_BYTES_MAX) refuse(`has more than ${SECRET_BYTES_MAX / 1024} KiB`);
     else return bytes.toString("utf8").replace(/[\r\n]+$/, "");
   } catch (error) {
-    refuse((error as NodeJS.ErrnoException).code === "ENOENT" ? ABSENT : "cannot be read by this user");
+    const { code = "" } = error as NodeJS.ErrnoException;
+    refuse(WHY_UNREAD[code] ?? "cannot be read by this user");
   }
   return undefined;
 }
