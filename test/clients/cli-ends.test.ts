@@ -1,4 +1,4 @@
-// How client commands end: interrupted.
+// How client commands end: refused before anything is asked, or interrupted.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -65,4 +65,22 @@ test("the program itself ends with 130, without a word more", async () => {
   child.kill("SIGINT");
   assert.deepEqual(await once(child, "close"), [130, null]);
   assert.equal(said, "Watching (Ctrl-C ends)\n");
+});
+
+test("push refuses what it would leave out of template.json, and asks nothing of the server", async () => {
+  const head = { name: "A", subject: "S" };
+  for (const [slug, given, sentence] of [
+    ["pq1", { ...head, subjct: "typo" }, /pq1\/template\.json has an unknown field 'subjct': is 'subject' meant\?/],
+    ["pq2", { ...head, slug: "other-1" }, /has the slug "other-1", and its folder is called pq2/],
+    ["pq3", { ...head, html_body: "<p>x</p>" }, /'html_body': a body is a file beside it, body\.html/],
+    ["pq4", { ...head, environment: "live" }, /'environment': it takes name, slug, subject/],
+    ["pq5", null, /pq5\/template\.json holds no JSON object/],
+  ] as [string, unknown, RegExp][]) {
+    const { status, err } = await run(["templates", "push", template(slug, given), slug, "--yes"]);
+    assert.equal(status, 2, `${slug}: ${err}`);
+    assert.match(err, sentence);
+  }
+  assert.deepEqual(server.asked, []);
+  const same = await run(["templates", "preview", join(template("pq6", { ...head, slug: "pq6" }), "pq6")]);
+  assert.equal(same.status, 0, same.err);
 });

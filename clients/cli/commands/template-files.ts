@@ -1,13 +1,16 @@
-// A template as files: template.json (name, subject, description, active, and the variables that have a default), body.html and
-// body.txt; values.json beside them is for previews alone and never leaves the machine.
+// A template as files: template.json (name, subject, description, active, and the variables that have a default; also the slug,
+// which is the folder's name, and nothing else), body.html and body.txt; values.json beside them is for previews alone and never leaves the machine.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { createTwoFilesPatch } from "diff";
 import type { Template } from "../../node/src/postern.ts";
 import { CliError } from "../exit.ts";
+import { nearestName } from "../nearest.ts";
 import type { Output } from "../output.ts";
 
 const HEAD = "template.json";
+/** `slug` may stand there, too: the folder's name. */
+const HEAD_FIELDS = ["name", "slug", "subject", "description", "active", "variables"];
 const BODIES = { html_body: "body.html", text_body: "body.txt" } as const;
 
 /** Texts by file name. */
@@ -46,7 +49,7 @@ export function filesOf({ name, subject, description, active, variables, html_bo
   };
 }
 
-/** Null where there is none; throws where its head is not JSON. */
+/** Null where there is none; throws where its head is not JSON, or says what a push would leave out. */
 export function readLocal(folder: string): Local | null {
   if (!isTemplate(folder)) return null;
   const files: Files = {};
@@ -58,12 +61,7 @@ export function readLocal(folder: string): Local | null {
 
 /** What files say of a template; `folder` is for complaints. */
 export function fieldsOf(folder: string, files: Files): Fields {
-  let head: Partial<Fields>;
-  try {
-    head = JSON.parse(files[HEAD] ?? "");
-  } catch (error) {
-    throw new CliError(`${join(folder, HEAD)} is no JSON: ${(error as Error).message}`);
-  }
+  const head = headOf(folder, files[HEAD] ?? "");
   const { name, subject, description = null, active = true, variables = [] } = head;
   if (typeof name !== "string" || typeof subject !== "string") {
     throw new CliError(`${join(folder, HEAD)} needs a 'name' and a 'subject'`);
@@ -71,6 +69,32 @@ export function fieldsOf(folder: string, files: Files): Fields {
   const html_body = files[BODIES.html_body] ?? null;
   const text_body = files[BODIES.text_body] ?? null;
   return { name, subject, description, active, variables, html_body, text_body };
+}
+
+function headOf(folder: string, text: string): Partial<Fields> {
+  const file = join(folder, HEAD);
+  let head: Partial<Fields> & { slug?: unknown };
+  try {
+    head = JSON.parse(text);
+  } catch (error) {
+    throw new CliError(`${file} is no JSON: ${(error as Error).message}`);
+  }
+  if (typeof head !== "object" || head === null || Array.isArray(head))
+    throw new CliError(`${file} holds no JSON object`);
+  const unknown = Object.keys(head).find((name) => !HEAD_FIELDS.includes(name));
+  if (unknown !== undefined) throw new CliError(`${file} has an unknown field '${unknown}': ${insteadOf(unknown)}`);
+  const slug = basename(resolve(folder));
+  if (head.slug !== undefined && head.slug !== slug)
+    throw new CliError(
+      `${file} has the slug ${JSON.stringify(head.slug)}, and its folder is called ${slug}: the folder's name is the slug, so rename it or take the field out`,
+    );
+  return head;
+}
+
+function insteadOf(unknown: string): string {
+  if (Object.hasOwn(BODIES, unknown)) return `a body is a file beside it, ${BODIES[unknown as keyof typeof BODIES]}`;
+  const near = nearestName(unknown, HEAD_FIELDS);
+  return near === null ? `it takes ${HEAD_FIELDS.join(", ")}` : `is '${near}' meant?`;
 }
 
 /** Makes the folder hold these files; a body that the template has not goes. */
