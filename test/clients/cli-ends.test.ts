@@ -67,6 +67,25 @@ test("the program itself ends with 130, without a word more", async () => {
   assert.equal(said, "Watching (Ctrl-C ends)\n");
 });
 
+test("api refuses a body where none can be, and an unknown method, before anything is asked", async () => {
+  for (const [words, sentence] of [
+    [["api", "GET", "/v1/me", "--data", "{}"], /a GET request has no body: leave --data out/],
+    [["api", "head", "/v1/me", "--data", "-"], /a HEAD request has no body/],
+    [["api", "FETCH", "/v1/me"], /there is no method 'FETCH': GET, HEAD/],
+  ] as [string[], RegExp][]) {
+    const { status, err } = await run(words);
+    assert.equal(status, 2, err);
+    assert.match(err, sentence);
+  }
+  assert.deepEqual(server.asked, []);
+});
+
+test("an answer without a body is a success", async () => {
+  const { status, out, err } = await run(["api", "HEAD", "/v1/me"]);
+  assert.deepEqual([status, out, err], [0, "", "The answer has no body.\n"]);
+  assert.deepEqual(server.asked, ["HEAD /v1/me svc_live_1"]);
+});
+
 test("push refuses what it would leave out of template.json, and asks nothing of the server", async () => {
   const head = { name: "A", subject: "S" };
   for (const [slug, given, sentence] of [

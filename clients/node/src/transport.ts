@@ -67,6 +67,8 @@ const WAIT_MS_MAX = 60_000;
 const WORTH_RETRYING = new Set([500, 503]);
 /** Of 429: the others are over in hours. */
 const SHORT_LIMITS = new Set(["requests_per_second", "per_minute"]);
+/** Statuses of answers that never have a body. */
+const WITHOUT_BODY = new Set([204, 205]);
 const REPEATABLE = new Set(["GET", "HEAD", "PUT", "DELETE"]);
 
 const metas = new WeakMap<object, ResponseMeta>();
@@ -192,6 +194,7 @@ async function readAnswer(response: Response, call: Call): Promise<Outcome> {
     case "text":
       return { kind: "answer", result: await response.text() };
     default:
+      if (call.method === "HEAD" || WITHOUT_BODY.has(response.status)) return { kind: "answer", result: null };
       return answerOf(meta, await response.text());
   }
 }
