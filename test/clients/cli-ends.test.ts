@@ -103,3 +103,10 @@ test("push refuses what it would leave out of template.json, and asks nothing of
   const same = await run(["templates", "preview", join(template("pq6", { ...head, slug: "pq6" }), "pq6")]);
   assert.equal(same.status, 0, same.err);
 });
+
+test("https to a port that speaks plain HTTP is said in plain words", async () => {
+  const { status, err } = await run(["whoami"], { env: { POSTERN_BASE_URL: server.url.replace("http:", "https:") } });
+  assert.equal(status, 5);
+  assert.match(err, /the server at 127\.0\.0\.1:\d+ does not speak TLS: is its address http:\/\/127/);
+  assert.doesNotMatch(err, /SSL|:error:/);
+});

@@ -173,15 +173,22 @@ async function tryOnce(settings: Settings, call: Call, { headers, given, attempt
     if (given.signal?.aborted) throw given.signal.reason;
     const failure = limit.aborted
       ? new TimeoutError(`no answer within ${given.timeoutMs ?? settings.timeoutMs} ms`, { cause: error })
-      : new ConnectionError(`the connection failed: ${reasonOf(error)}`, { cause: error });
+      : new ConnectionError(`the connection failed: ${reasonOf(settings, error)}`, { cause: error });
     record(null, failure.message);
     return { kind: "failure", error: failure, isWorthRetrying: true, retryAfterS: null };
   }
 }
 
+/** What OpenSSL makes of bytes that are no TLS, such as a plain HTTP answer. */
+const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL)$/;
+
 /** fetch says only "fetch failed"; the reason stands in its cause. */
-function reasonOf(error: unknown): string {
+function reasonOf({ baseUrl }: Settings, error: unknown): string {
   const { message, cause } = error as Error;
+  if (NO_TLS.test(String((cause as { code?: string } | undefined)?.code))) {
+    const { host } = new URL(baseUrl);
+    return `the server at ${host} does not speak TLS: is its address http://${host}?`;
+  }
   return cause instanceof Error ? cause.message || String((cause as { code?: string }).code) : message;
 }
 
