@@ -50,4 +50,5 @@ export async function changeSetting({ db }: Pick<World, "db">, orgId: string | n
   if (!isUuid(id) || (await queries.writeSetting(db, { id, name, value: JSON.stringify(value) })) === 0) {
     throw new Error("there is no such organization");
   }
+  return value;
 }

@@ -29,16 +29,23 @@ export function addCellCommands(program: Command): void {
   cells
     .command("distribute")
     .description("give the schema of this database to Citus; no process may use it meanwhile")
-    .action(() => run(async (url) => console.log(`Citus keeps the schema ${await distribute(url)} now.`)));
+    .option("--json", "one JSON object")
+    .action(({ json }: { json?: boolean }) =>
+      run(async (url) => {
+        const schema = await distribute(url);
+        console.log(json ? JSON.stringify({ schema }) : `Citus keeps the schema ${schema} now.`);
+      }),
+    );
   cells
     .command("move")
     .argument("<cell>", "its name, as in the list")
     .requiredOption("--to <host:port>", "the server that it moves to")
     .description("move a cell to another server while it is used; DATABASE_URL names a superuser")
-    .action((name: string, { to }: { to: string }) =>
+    .option("--json", "one JSON object")
+    .action((name: string, { to, json }: { to: string; json?: boolean }) =>
       run(async (url) => {
         await moveCell(url, { name, to: readServer(to) });
-        console.log(`${name} is on ${to} now.`);
+        console.log(json ? JSON.stringify({ cell: name, server: to }) : `${name} is on ${to} now.`);
       }),
     );
 }
@@ -51,11 +58,11 @@ async function add(url: string, name: string, json: boolean): Promise<void> {
 }
 
 async function run(work: (url: string) => Promise<void>): Promise<void> {
-  const { database_url } = await commandConfig();
-  if (!database_url)
+  const config = await commandConfig();
+  if (!config.database_url)
     throw new UsageError("DATABASE_URL must name a Citus coordinator: the embedded database has none.");
   try {
-    await work(database_url);
+    await work(config.database_url);
   } catch (error) {
     if (error instanceof CellProblem) throw new UsageError(error.message);
     throw error;

@@ -15,7 +15,11 @@ export function addCertificateCommands(program: Command): void {
     .description("names, end, the next renewal, and why the last attempt failed")
     .option("--json", "one JSON object")
     .action(show);
-  group.command("renew").description("ask for a new one now; a running Postern does it").action(renew);
+  group
+    .command("renew")
+    .description("ask for a new one now; a running Postern does it")
+    .option("--json", "one JSON object")
+    .action(renew);
 }
 
 async function withDirectory(work: (world: World, directory: string) => Promise<void>): Promise<void> {
@@ -58,11 +62,12 @@ function shown(at: Date | null): string {
   return at === null ? "-" : `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
 
-function renew(): Promise<void> {
+function renew(options: { json?: boolean }): Promise<void> {
   return withDirectory(async ({ db, clock }, directory) => {
     const isThere = await renewNow(db, directory, new Date(clock.now()));
     if (!isThere) throw new Error("no certificate was asked for yet: start Postern, which does so");
     await db.query("select pg_notify($1, '')", [CERTIFICATES_CHANNEL]);
-    console.log("A running Postern asks for a new certificate now; `postern certificates` shows what came of it.");
+    const text = "A running Postern asks for a new certificate now; `postern certificates` shows what came of it.";
+    console.log(options.json ? JSON.stringify({ asked: true }) : text);
   });
 }

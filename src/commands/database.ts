@@ -3,14 +3,18 @@ import type { Command } from "commander";
 import { resumeSending } from "../outbound/outbound.ts";
 import { answerJson, answerLines, askDatabase } from "../platform/database/ask-database.ts";
 import { migrate } from "../platform/database/migrate.ts";
+import { openOwnDatabase } from "../platform/postgres/own-database.ts";
 import { acceptMasterKey } from "../platform/storage/master-key.ts";
-import { openWorld } from "../world.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
 import { explained, withAnyKey, withWorld } from "./with-world.ts";
 
 /** Puts them into the program. */
 export function addDatabaseCommands(program: Command): void {
-  program.command("migrate").description("bring the database up to date").action(migrateOnly);
+  program
+    .command("migrate")
+    .description("bring the database up to date")
+    .option("--json", "one JSON object")
+    .action(migrateOnly);
   program
     .command("sql")
     .description("ask the database, over every organization's rows; it only reads")
@@ -20,41 +24,50 @@ export function addDatabaseCommands(program: Command): void {
   program
     .command("resume")
     .description("send again after a backup was restored: until then its old queue waits")
+    .option("--json", "one JSON object")
     .action(resume);
   program
     .command("accept-master-key")
     .description("go on with the present master key after the right one was lost for good")
+    .option("--json", "one JSON object")
     .action(acceptMasterKeyCommand);
 }
 
-async function migrateOnly(): Promise<void> {
+type Options = { json?: boolean };
+
+async function migrateOnly({ json }: Options): Promise<void> {
   const config = await commandConfig();
-  if (config.database_url) {
-    const applied = await explained(config, migrate(config.database_url));
-    console.log(applied.length ? `Applied: ${applied.join(", ")}` : "The database is up to date.");
-    return;
+  const own = config.database_url ? null : await openOwnDatabase(config.data_dir, logBeside(config));
+  try {
+    const applied = await explained(config, migrate(config.database_url ?? (own?.url as string)));
+    const text = applied.length ? `Applied: ${applied.join(", ")}` : "The database is up to date.";
+    console.log(json ? JSON.stringify({ applied }) : text);
+  } finally {
+    await own?.stop();
   }
-  const opened = await openWorld(config, logBeside(config));
-  console.log("The embedded database is up to date.");
-  await opened.close();
 }
 
-function sql(query: string, options: { json?: boolean }): Promise<void> {
+function sql(query: string, options: Options): Promise<void> {
   return withWorld(async (world) => {
     const answer = await askDatabase(world.db, query);
     console.log(options.json ? answerJson(answer) : answerLines(answer));
   });
 }
 
-function resume(): Promise<void> {
+function resume({ json }: Options): Promise<void> {
   return withWorld(async (world) => {
-    console.log((await resumeSending(world)) ? "Mail leaves again." : "Sending was not paused.");
+    const resumed = await resumeSending(world);
+    const text = resumed ? "Mail leaves again." : "Sending was not paused.";
+    console.log(json ? JSON.stringify({ resumed }) : text);
   });
 }
 
-function acceptMasterKeyCommand(): Promise<void> {
+function acceptMasterKeyCommand({ json }: Options): Promise<void> {
   return withAnyKey(async (world) => {
-    await acceptMasterKey(world);
-    console.log("This master key counts from now on. docs/operations.md says what has to be made again.");
+    const accepted = await acceptMasterKey(world);
+    const text = accepted
+      ? "This master key counts from now on. docs/operations.md says what has to be made again."
+      : "This master key is the right one already: nothing had to be done.";
+    console.log(json ? JSON.stringify({ accepted }) : text);
   });
 }

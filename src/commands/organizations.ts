@@ -20,6 +20,7 @@ export function addOrganizationCommands(program: Command): void {
     .argument("<name>")
     .argument("<value>", 'the value, or "default"')
     .option("--organization <id>", "its id; without it the first organization")
+    .option("--json", "one JSON object")
     .action(changeSettingCommand);
   const organizations = program.command("organizations").description("who may use this installation, and how much");
   organizations
@@ -50,12 +51,14 @@ export function addOrganizationCommands(program: Command): void {
     .action(changeOrganizationCommand);
 }
 
-function changeSettingCommand(name: string, value: string, options: { organization?: string }): Promise<void> {
+type SettingOptions = { organization?: string; json?: boolean };
+
+function changeSettingCommand(name: string, text: string, { organization, json }: SettingOptions): Promise<void> {
   return withWorld(async (world) => {
-    await changeSetting(world, options.organization ?? null, name, value);
-    const org_id = await organizationNamed(world, options.organization ?? null);
+    const value = await changeSetting(world, organization ?? null, name, text);
+    const org_id = await organizationNamed(world, organization ?? null);
     await noteCommand(world, org_id, { command: "settings", target: { setting: name } });
-    console.log(`${name} is ${value} now.`);
+    console.log(json ? JSON.stringify({ organization_id: org_id, name, value }) : `${name} is ${text} now.`);
   });
 }
 

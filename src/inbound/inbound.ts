@@ -45,7 +45,7 @@ import type {
 
 export { countOf as countReceivedOf, countRules as countRulesNaming } from "./read/address-queries.ts";
 export { eraseReceivedOf, listReceivedOf } from "./read/of-address.ts";
-export { describeOperatorMail, readOperatorMail } from "./read/operator-mail.ts";
+export { describeOperatorMail, newestOperatorMail, readOperatorMail } from "./read/operator-mail.ts";
 export { InboundEmailRow } from "./read/shape.ts";
 
 /** What other features lend to receiving, wired in app.ts. */

@@ -9,9 +9,14 @@ import * as queries from "./operator-queries.ts";
 
 const SHOWN_MAX = 200;
 
-/** The newest mails, a line each: id, time, recipient, sender, size, and why it is out of the ordinary. */
+/** The newest mails: what is known of each, without its content. */
+export function newestOperatorMail(world: Pick<World, "db">): Promise<queries.OperatorMail[]> {
+  return queries.listOperatorMail(world.db, OPERATOR_ORG_ID, { below: LAST_ID, limit: SHOWN_MAX });
+}
+
+/** The same, a line each: id, time, recipient, sender, size, and why it is out of the ordinary. */
 export async function describeOperatorMail(world: Pick<World, "db">): Promise<string> {
-  const mails = await queries.listOperatorMail(world.db, OPERATOR_ORG_ID, { below: LAST_ID, limit: SHOWN_MAX });
+  const mails = await newestOperatorMail(world);
   if (mails.length === 0) return "There is no mail for the operator.";
   return mails.map(lineOf).join("\n");
 }

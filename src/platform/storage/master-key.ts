@@ -60,18 +60,23 @@ export async function keepMasterKey(world: KeyWorld, isFresh: () => Promise<bool
   await useKeyRing(world);
 }
 
-/** After the loss of the right key: this one counts from now on, and what the lost one sealed stays lost. */
-export async function acceptMasterKey(world: KeyWorld): Promise<void> {
+/**
+ * After the loss of the right key: this one counts from now on, and what the lost one sealed stays lost. False where this one
+ * is the right one: nothing changes.
+ */
+export async function acceptMasterKey(world: KeyWorld): Promise<boolean> {
   const { db, config } = world;
-  await db.transaction(async (tx) => {
+  const accepted = await db.transaction(async (tx) => {
     await lock(tx);
-    if (openRing(config.master_key, await readRings(tx))) return;
+    if ((await judgeMasterKey(tx, config.master_key)) === "right") return false;
     const [last] = await tx.query<{ data_key: number }>("select data_key from master_key");
     await tx.execute("delete from key_ring");
     // A number of its own: what the lost keys sealed must not be taken for damaged.
     await keepRing(tx, config.master_key, newRing((last?.data_key ?? 0) + 1));
+    return true;
   });
   await useKeyRing(world);
+  return accepted;
 }
 
 function newRing(dataKey: number): KeyRing {

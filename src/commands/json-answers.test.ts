@@ -1,0 +1,77 @@
+// The server's commands as programs run them: JSON of each.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { resolve } from "node:path";
+import { after, before, test } from "node:test";
+import { inheritedEnv } from "../../test/support/inherited-env.ts";
+import { rawSmtp } from "../../test/support/raw-smtp.ts";
+import { processedMail, type Receiving, startTestReceiving, takenId } from "../../test/support/receiving.ts";
+
+const MAIN = resolve(import.meta.dirname, "../main.ts");
+let r: Receiving;
+before(async () => {
+  r = await startTestReceiving();
+});
+after(() => r.close());
+
+function postern(args: string[], env: Record<string, string> = {}) {
+  const { config, database_url } = r.api;
+  const own = {
+    POSTERN_DATA: config.data_dir,
+    POSTERN_MASTER_KEY: config.master_key.toString("hex"),
+    DATABASE_URL: database_url,
+  };
+  const options = { env: { ...inheritedEnv(), ...own, ...env }, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" };
+  return spawnSync(process.execPath, [MAIN, ...args], options as { encoding: "utf8" });
+}
+
+function answerOf(...args: string[]) {
+  const { status, stdout, stderr } = postern([...args, "--json"]);
+  assert.equal(status, 0, stderr);
+  return JSON.parse(stdout);
+}
+
+test("every command has --json, but for the one that runs until it is stopped", () => {
+  const { stdout, stderr } = postern(["completion", "bash"]);
+  const words = new Map(
+    [...stdout.matchAll(/^ {4}"(.*)"\) words="(.*)" ;;$/gm)].map(([, path = "", text = ""]) => [path, text.split(" ")]),
+  );
+  const commands = [...words].filter(([, [first = ""]]) => first.startsWith("--"));
+  assert.ok(commands.length > 150, `${commands.length} commands: ${stderr}`);
+  const without = commands.filter(([, options]) => !options.includes("--json")).map(([path]) => path);
+  assert.deepEqual(without, ["start"]);
+});
+
+test("what is done once is answered in one object", () => {
+  assert.deepEqual(answerOf("migrate"), { applied: [] });
+  assert.deepEqual(answerOf("resume"), { resumed: false });
+  const setting = { organization_id: r.api.org_id, name: "inbound_retention_days" };
+  assert.deepEqual(answerOf("settings", "inbound_retention_days", "30"), { ...setting, value: 30 });
+  assert.deepEqual(answerOf("settings", "inbound_retention_days", "default"), { ...setting, value: null });
+  const { status, stdout, stderr } = postern(["settings", "nonsense", "1", "--json"]);
+  assert.deepEqual([status, stdout, /there is no setting 'nonsense'/.test(stderr)], [2, "", true]);
+});
+
+test("mail of the operator is listed, and one of them is given whole", async () => {
+  const content = "From: a@b.example\r\nSubject: hello\r\n\r\nhello\r\n";
+  const smtp = await rawSmtp(r.port);
+  await smtp.reply();
+  const { code, text } = await smtp.deliver({ from: "a@b.example", to: ["postmaster@postern.test"], content });
+  smtp.destroy();
+  assert.equal(code, 250, text);
+  await processedMail(r, takenId(text));
+  const { mail } = answerOf("mail");
+  const { id, recipient, envelope_from, subject } = mail[0];
+  assert.deepEqual([mail.length, recipient, envelope_from], [1, "postmaster@postern.test", "a@b.example"]);
+  assert.equal(subject, "hello");
+  const one = answerOf("mail", id);
+  assert.equal(one.id, id);
+  assert.ok(Buffer.from(one.raw_base64, "base64").toString().endsWith(content));
+});
+
+test("accept-master-key says when nothing had to be done", () => {
+  assert.deepEqual(answerOf("accept-master-key"), { accepted: true });
+  assert.deepEqual(answerOf("accept-master-key"), { accepted: false });
+  const { stdout } = postern(["accept-master-key"]);
+  assert.equal(stdout, "This master key is the right one already: nothing had to be done.\n");
+});
