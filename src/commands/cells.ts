@@ -11,6 +11,7 @@ import {
 } from "../platform/database/citus/cells.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { commandConfig } from "./command-config.ts";
+import { explained } from "./with-world.ts";
 
 /** Puts them into the program. */
 export function addCellCommands(program: Command): void {
@@ -62,7 +63,7 @@ async function run(work: (url: string) => Promise<void>): Promise<void> {
   if (!config.database_url)
     throw new UsageError("DATABASE_URL must name a Citus coordinator: the embedded database has none.");
   try {
-    await work(config.database_url);
+    await explained(config, work(config.database_url));
   } catch (error) {
     if (error instanceof CellProblem) throw new UsageError(error.message);
     throw error;

@@ -6,6 +6,7 @@ import { UsageError } from "../platform/process/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import { openWorld } from "../world.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
+import { explained } from "./with-world.ts";
 
 /** Puts the commands into the program. */
 export function addCertificateCommands(program: Command): void {
@@ -25,7 +26,7 @@ export function addCertificateCommands(program: Command): void {
 async function withDirectory(work: (world: World, directory: string) => Promise<void>): Promise<void> {
   const config = await commandConfig();
   if (config.acme === null) throw new UsageError("POSTERN_ACME is off: Postern asks for no certificates.");
-  const opened = await openWorld(config, logBeside(config));
+  const opened = await explained(config, openWorld(config, logBeside(config)));
   try {
     await work(opened.world, config.acme.directory);
   } finally {

@@ -1,4 +1,4 @@
-// The server's commands as programs run them: JSON of each.
+// The server's commands as programs run them: JSON of each, and a database that is away.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { resolve } from "node:path";
@@ -74,4 +74,15 @@ test("accept-master-key says when nothing had to be done", () => {
   assert.deepEqual(answerOf("accept-master-key"), { accepted: false });
   const { stdout } = postern(["accept-master-key"]);
   assert.equal(stdout, "This master key is the right one already: nothing had to be done.\n");
+});
+
+test("a database that is away is named with its setting, also by commands that only look", () => {
+  for (const args of [
+    ["upgrade", "--check"],
+    ["cells", "list"],
+  ]) {
+    const { status, stderr } = postern(args, { DATABASE_URL: "postgres://127.0.0.1:9/postern" });
+    assert.equal(status, 1);
+    assert.match(stderr, /^postern: the database at 127\.0\.0\.1:9 \(DATABASE_URL\) cannot be used: .*ECONNREFUSED/);
+  }
 });

@@ -10,6 +10,7 @@ import { openOwnDatabase } from "../platform/postgres/own-database.ts";
 import { scratchDatabase } from "../platform/postgres/scratch-database.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
+import { explained } from "./with-world.ts";
 
 type Options = { check?: boolean; json?: boolean };
 
@@ -31,7 +32,8 @@ async function upgradeCommand({ check, json }: Options): Promise<void> {
   const config = await commandConfig(scratch.prepareFor);
   const own = config.database_url ? null : await openOwnDatabase(config.data_dir, logBeside(config));
   try {
-    const found = await checkUpgrade(config.database_url ?? (own?.url as string), undefined, scratch);
+    const database_url = config.database_url ?? (own?.url as string);
+    const found = await explained(config, checkUpgrade(database_url, undefined, scratch));
     console.log(json ? JSON.stringify(found) : textOf(found));
   } finally {
     await own?.stop();
