@@ -3,6 +3,7 @@
 import { Command, CommanderError } from "commander";
 import { ConfigProblems, useEnvFile } from "./config.ts";
 import { ownVersion } from "./platform/own-version.ts";
+import { noticeLostOutput } from "./platform/process/output-problem.ts";
 import { UsageError } from "./platform/process/usage-error.ts";
 import { envFileProblem } from "./settings/gather.ts";
 
@@ -61,6 +62,7 @@ async function run(): Promise<void> {
   for (const group of named ? [named] : GROUPS) await group.add(program);
   for (const command of program.commands) command.helpGroup("On this machine:");
   program.hook("preAction", () => refuseEnvFile(name));
+  if (named && name !== "start") noticeLostOutput();
   if (!named) {
     const { addClientCommands, processSurroundings } = await import("../clients/cli/cli.ts");
     addClientCommands(program, processSurroundings());

@@ -55,8 +55,11 @@ export function processSurroundings(): Surroundings {
     wanted.abort();
     setTimeout(() => process.exit(STATUS.interrupted), TIDY_MS).unref();
   });
-  // A reader that has enough (`| head`) is no failure.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1));
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(STATUS.ok); // a reader that has enough (`| head`) is no failure
+    process.stderr.write(`postern: the output could not be written: ${error.message}\n`);
+    process.exit(STATUS.failed);
+  });
   return {
     env: process.env,
     stdin: process.stdin,

@@ -1,6 +1,7 @@
 // The server's commands as programs run them: JSON of each, and a database that is away.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
 import { resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { inheritedEnv } from "../../test/support/inherited-env.ts";
@@ -14,14 +15,14 @@ before(async () => {
 });
 after(() => r.close());
 
-function postern(args: string[], env: Record<string, string> = {}) {
+function postern(args: string[], env: Record<string, string> = {}, stdout: "pipe" | number = "pipe") {
   const { config, database_url } = r.api;
   const own = {
     POSTERN_DATA: config.data_dir,
     POSTERN_MASTER_KEY: config.master_key.toString("hex"),
     DATABASE_URL: database_url,
   };
-  const options = { env: { ...inheritedEnv(), ...own, ...env }, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" };
+  const options = { env: { ...inheritedEnv(), ...own, ...env }, stdio: ["ignore", stdout, "pipe"], encoding: "utf8" };
   return spawnSync(process.execPath, [MAIN, ...args], options as { encoding: "utf8" });
 }
 
@@ -85,4 +86,12 @@ test("a database that is away is named with its setting, also by commands that o
     assert.equal(status, 1);
     assert.match(stderr, /^postern: the database at 127\.0\.0\.1:9 \(DATABASE_URL\) cannot be used: .*ECONNREFUSED/);
   }
+});
+
+test("output that cannot be written fails, and says so", () => {
+  const full = openSync("/dev/full", "w");
+  const { status, stderr } = postern(["config"], {}, full);
+  closeSync(full);
+  assert.equal(status, 1);
+  assert.match(stderr, /^postern: the output could not be written: .*no space left/);
 });

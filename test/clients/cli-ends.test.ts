@@ -1,8 +1,8 @@
-// How client commands end: refused before anything is asked, or interrupted.
+// How client commands end: refused before anything is asked, interrupted, or without a place for their output.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
@@ -65,6 +65,21 @@ test("the program itself ends with 130, without a word more", async () => {
   child.kill("SIGINT");
   assert.deepEqual(await once(child, "close"), [130, null]);
   assert.equal(said, "Watching (Ctrl-C ends)\n");
+});
+
+test("output that cannot be written fails with a sentence, and a reader that has enough is no failure", async () => {
+  const env = { ...inheritedEnv(), ...access };
+  const full = spawn(process.execPath, [MAIN, "whoami"], {
+    env,
+    stdio: ["ignore", openSync("/dev/full", "w"), "pipe"],
+  });
+  let said = "";
+  full.stderr?.on("data", (piece) => (said += piece));
+  assert.deepEqual(await once(full, "close"), [1, null]);
+  assert.match(said, /^postern: the output could not be written: .*no space left/);
+  const cut = spawn(process.execPath, [MAIN, "completion", "bash"], { env });
+  cut.stdout.destroy();
+  assert.deepEqual(await once(cut, "close"), [0, null]);
 });
 
 test("api refuses a body where none can be, and an unknown method, before anything is asked", async () => {
