@@ -10,6 +10,8 @@ import { scratchFolder, type Tried, tryOut } from "./try.ts";
 const ENTRY = "clients/cli/main";
 /** What the commands import; the versions are those of package.json. */
 const NEEDS = ["@modelcontextprotocol/server", "commander", "diff"];
+/** Node 22 knows no `using`, for example. */
+const SYNTAX = "es2023";
 /** What commander runs on. */
 const ENGINES = { node: ">=22.12" };
 
@@ -18,7 +20,7 @@ type Manifest = { version: string; license: string; dependencies: Record<string,
 /** `postern-mail-cli-<version>.tgz` in `out`. */
 export function buildCli(out: string, work: string): string {
   const tree = emptied(join(work, "cli"));
-  compile(tree, [`${ENTRY}.ts`]);
+  compile(tree, [`${ENTRY}.ts`], SYNTAX);
   for (const file of ["LICENSE", "clients/cli/operations.json"]) copy(file, tree);
   copy("clients/cli/README.md", tree, "README.md");
   chmodSync(join(tree, `${ENTRY}.js`), 0o755);

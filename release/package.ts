@@ -69,8 +69,11 @@ export function emptied(folder: string): string {
   return folder;
 }
 
-/** Compiles `entries` and all that they import into the same places below `folder`. */
-export function compile(folder: string, entries: readonly string[]): void {
+/**
+ * Compiles `entries` and all that they import into the same places below `folder`. `target`: the newest syntax that may be left,
+ * where an older Node than Postern's runs it.
+ */
+export function compile(folder: string, entries: readonly string[], target?: "es2023"): void {
   const settings = join(folder, "tsconfig.json");
   writeJson(settings, {
     extends: join(ROOT, "tsconfig.json"),
@@ -79,6 +82,7 @@ export function compile(folder: string, entries: readonly string[]): void {
       rewriteRelativeImportExtensions: true,
       rootDir: ROOT,
       outDir: folder,
+      ...(target && { target }),
       typeRoots: [join(ROOT, "node_modules/@types")],
     },
     include: [join(ROOT, "src/**/*.d.ts")],
