@@ -50,6 +50,12 @@ const UNREAD = refuse(451, "4.3.0", "the message could not be read; try later");
 const TOO_MUCH = refuse(554, "5.6.0", "the message is too large or has too many parts within parts to be read");
 const FOREIGN = refuse(550, "5.7.1", "this address takes answers of the message's recipient only");
 
+/**
+ * What a recipient was decided by, for the look at its message in the same session: asking once more would be a round trip a
+ * mail. Whoever carries the mail on asks again.
+ */
+const decidedBy = new WeakMap<MaskedRoute, AliasContext>();
+
 /** Decides about aliases and reverse addresses; null for every other address. Header fields never route. */
 export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
   const findAddress = addressFinder(world);
@@ -69,6 +75,7 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
     if (found.kind === "reverse" && !(await isContact(world, found))) return UNKNOWN;
     const tag = to.local.slice(local.length + 1) || null;
     const route = routeTo(alias, found.kind === "alias" ? null : found.contact_id, tag);
+    decidedBy.set(route, { ...context, alias });
     const turned = found.kind === "alias" ? whyNot({ ...context, alias }) : null;
     if (!turned) return { kind: "accept", route };
     await note({ route, code: turned.answer.code, reason: turned.reason, size: null, proof: null });
@@ -182,7 +189,7 @@ async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused 
   const { incoming, route } = checked;
   const { detail, org_id } = route;
   if (detail.environment === "test" && incoming.environment === "live") return UNKNOWN;
-  const context = await checked.find(org_id, detail.alias_id);
+  const context = decidedBy.get(route) ?? (await checked.find(org_id, detail.alias_id));
   if (!context) return UNKNOWN;
   return route.kind === "reverse" ? checkReply(world, checked, context) : checkForward(world, checked, context);
 }
