@@ -86,13 +86,12 @@ async function commit(world: FinishWorld, ports: FinishPorts, batch: readonly Wa
 async function writeAndSend(world: FinishWorld, ports: FinishPorts, batch: readonly Waiting[]): Promise<boolean> {
   const messages = batch.flatMap(({ forwards }) => forwards);
   const going = handOver(ports.outbound(), messages);
-  try {
-    const write = (tx: Tx) => writeBatch(tx, world, batch, going);
-    return going.settle(await withPartitions(world, () => world.db.transaction(write)));
-  } catch (error) {
+  const write = (tx: Tx) => writeBatch(tx, world, batch, going);
+  const queued = await withPartitions(world, () => world.db.transaction(write)).catch((error) => {
     going.settle([]);
     throw error;
-  }
+  });
+  return going.settle(queued);
 }
 
 /** The forwards that were queued. */
