@@ -256,7 +256,8 @@ function fromBase32(run: string): string {
   return Buffer.from(octets).toString("latin1");
 }
 
-function hexRuns(text: string): string[] {
+/** What runs of hexadecimal digits hold, by their first and by their second digit. */
+export function hexRuns(text: string): string[] {
   const runs = runsIn(text, HEX);
   if (runs.length === 0) return [];
   return [0, 1].map((start) => runs.map((run) => Buffer.from(run.slice(start), "hex").toString("latin1")).join("\n"));

@@ -47,6 +47,13 @@ describe("the gate holds", () => {
     assert.ok(isHeld(`Subject: ${hex}\n${text("x")}`));
   });
 
+  test("hexadecimal digits where base64 should stand, over lines", () => {
+    const digits = Buffer.from(D).toString("hex").replace(/.{20}/g, "$&\n");
+    const type = "Content-Type: application/octet-stream\nContent-Transfer-Encoding: base64";
+    assert.ok(isHeld(`${type}\n\n${digits}5I`));
+    assert.ok(!isHeld(`${type}\n\n${Buffer.from("ordinary").toString("hex").repeat(9)}`));
+  });
+
   test("packed text in base64 that is too long to be looked into, by the setting for such files", () => {
     const packed = gzipSync(`${"x".repeat(300_000)}${D}`).toString("base64");
     for (const part of [text(`see https://t.example/${packed}`), html(`<a href="https://t.example/${packed}">x</a>`)]) {

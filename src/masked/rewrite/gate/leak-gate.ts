@@ -5,7 +5,7 @@
 import iconv from "iconv-lite";
 import { withoutComments } from "../../../mail/mime/comments.ts";
 import { GAP, undisguised } from "./disguises.ts";
-import { decodeWord, encodedReadings } from "./encoded-readings.ts";
+import { decodeWord, encodedReadings, hexRuns } from "./encoded-readings.ts";
 import { holdsSecret, mayHold, type Needles, needlesOf, octetsMayHold, type Searched } from "./needles.ts";
 import { fileDigest, needsOpening, type OpenedFile, type OpenedFiles } from "./open-files.ts";
 import { packedContents } from "./packed-contents.ts";
@@ -118,6 +118,9 @@ function lookAtLeaf(look: Look, { head, body, type }: Found, where: string, dept
     /^text\/(?:plain|html)$/.test(type) && !/^content-disposition:\s*attachment|\bname\*?\d*=/im.test(head);
   const isFree = look.allowed === "bodies" || (look.allowed === "own_text" && isText);
   searchPlain(look, bytes.toString("latin1"), place, isFree ? look.names : look.needles);
+  // Digits are signs of base64: who looks at the source reads a number where a program reads a file.
+  const digits = encoding === "base64" ? hexRuns(body.replace(/\s+/g, "")) : [];
+  for (const octets of digits) searchPlain(look, octets, place, isFree ? look.names : look.needles);
   // Nobody writes codes of HTML into the middle of a picture: what is no text is read so at its beginning only.
   const readable = /^(?:text|message)\//.test(type) ? bytes : bytes.subarray(0, DISGUISES_OCTETS_MAX);
   const chance = isBinary(bytes.toString("latin1"));
