@@ -156,6 +156,8 @@ export const OPERATOR_STORIES: readonly Story[] = [
     async play(_stage, page) {
       await page.goto("/operator/sources");
       await page.getByRole("link", { name: "Relays" }).click();
+      // The page before has a box for searching, too.
+      await page.getByRole("heading", { name: "Relays" }).waitFor();
       await page.getByRole("searchbox").fill("BRANDT");
       await page.keyboard.press("Enter");
       await page.waitForURL(/query=BRANDT/);
