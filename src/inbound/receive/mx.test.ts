@@ -168,19 +168,6 @@ test("without an alias mail is refused in session, and a catch-all takes it", as
   smtp.destroy();
 });
 
-test("postmaster is taken at every domain, in any case, and goes where a catch-all's mail would", async () => {
-  const smtp = await greeted();
-  const content = "Subject: to the postmaster\r\n\r\nx\r\n";
-  const { text } = await smtp.deliver({ from: "a@b.example", to: ["PostMaster@in.example"], content });
-  assert.match(text, /^250 2\.0\.0 /);
-  const [row] = await r.processed("subject=to the postmaster");
-  const [event] = await r.events(row.id);
-  assert.deepEqual([event?.body.alias_id, event?.body.domain_id], [null, r.domain.id]);
-  await smtp.ask("MAIL FROM:<a@b.example>");
-  assert.match((await smtp.ask("RCPT TO:<postmaster.x@in.example>")).text, /^550 5\.1\.1 /);
-  smtp.destroy();
-});
-
 test("an inactive alias refuses, also beside a catch-all", async () => {
   await addAlias(r, "off", { active: false });
   await r.api.ask("PUT", `/v1/domains/${r.domain.id}`, { catch_all_enabled: true });

@@ -75,7 +75,7 @@ async function askCustomer(
   if (patterned) return patterned;
   const wide = match
     ? fromAlias(receiver, match)
-    : receiver.catch_all_enabled || isPostmaster(question.to)
+    : receiver.catch_all_enabled
       ? fromCatchAll(receiver, question.to)
       : null;
   return wide && asksToRelay(question.to) ? RELAY : wide;
@@ -92,11 +92,6 @@ async function askInTurn(deciders: readonly RcptDecider[], question: RcptQuestio
 /** `user%elsewhere@here`, `elsewhere!user@here`, `"user@elsewhere"@here`: routes of old, which only abuse still asks for. */
 function asksToRelay(to: Path): boolean {
   return /[%!@]/.test(to.local);
-}
-
-/** RFC 5321 §4.5.1: taken at every domain, in any case. Without an address of its own it is the domain owner's, as a catch-all's mail is. */
-function isPostmaster({ local }: Path): boolean {
-  return local.toLowerCase() === "postmaster";
 }
 
 function fromAlias(receiver: ReceivingDomain, { alias, tag }: AliasMatch): RcptDecision {
