@@ -18,7 +18,8 @@ export type CommitProxy = {
   stop(): Promise<void>;
 };
 
-type Target = { socket_dir: string | null; port: number };
+/** `url`: of the server itself, with whom to be there. */
+type Target = { url: string; socket_dir: string | null; port: number };
 
 const WRITES = /\b(insert|update|delete|merge)\b/i;
 const NAMED_WORDS = 4;
@@ -58,7 +59,7 @@ export async function startCommitProxy(target: Target): Promise<CommitProxy> {
   const port = await listen(server);
   return {
     ...proxy,
-    url: `postgresql://postern@127.0.0.1:${port}/postern`,
+    url: through(target.url, port),
     decide: (decided) => {
       next = decided;
     },
@@ -67,6 +68,12 @@ export async function startCommitProxy(target: Target): Promise<CommitProxy> {
       await new Promise((done) => server.close(done));
     },
   };
+}
+
+/** The same database and login by way of the proxy. */
+function through(url: string, port: number): string {
+  const { username, password, pathname } = new URL(url);
+  return Object.assign(new URL(`postgresql://127.0.0.1:${port}`), { username, password, pathname }).href;
 }
 
 async function listen(server: Server): Promise<number> {

@@ -23,14 +23,9 @@ before(async () => {
     return { ...world, db: new Proxy(world.db, { get: (db, name: keyof Db) => (through ?? db)[name] }) };
   });
   await addVerifiedDomain(api, dns, "sender.example");
-  const url = new URL(api.database_url);
-  const socket_dir = url.searchParams.get("host");
-  proxy = await startCommitProxy({ socket_dir, port: Number(url.port) });
-  const around = new URL(proxy.url);
-  around.username = url.username;
-  around.password = url.password;
-  around.pathname = url.pathname;
-  through = openDb(around.href, { onError: () => undefined });
+  const { searchParams, port } = new URL(api.database_url);
+  proxy = await startCommitProxy({ url: api.database_url, socket_dir: searchParams.get("host"), port: Number(port) });
+  through = openDb(proxy.url, { onError: () => undefined });
 });
 
 after(async () => {
