@@ -7,7 +7,7 @@ import { headersMax, headOctetsMax } from "../mime/parse-head.ts";
 import { type ArcVerdict, readArcChain, verifyArc } from "./arc.ts";
 import { type Author, findAuthor } from "./author.ts";
 import { type DkimSignatureVerdict, readDkimSignatures, verifyDkim } from "./dkim.ts";
-import { discoverPolicy, evaluateDmarc } from "./dmarc.ts";
+import { discoverPolicies, evaluateDmarc } from "./dmarc.ts";
 import { createLookUps, type DnsResolver, type LookUpLimits, type LookUps } from "./look-ups.ts";
 import { formatResults } from "./results-header.ts";
 import type { Signature } from "./signature.ts";
@@ -41,13 +41,13 @@ export async function authenticate(given: Authentication): Promise<Verdicts> {
 async function evaluate(given: Authentication, lookUps: LookUps): Promise<Verdicts> {
   const message = openMessage(await withCrlf(given.bytes));
   const author = message === null ? tooLarge : findAuthor(fromFields(message.fields));
-  const [spf, signed, policy] = await Promise.all([
+  const [spf, signed, policies] = await Promise.all([
     checkSpf(given, lookUps),
     verifySignatures(message, given.now_ms, lookUps),
-    discoverPolicy(author, lookUps),
+    discoverPolicies(author, lookUps),
   ]);
   const signatures = author.reason === manyFrom ? signed.signatures.map(refusedForFrom) : signed.signatures;
-  const { verdict: dmarc, aligned_signatures } = await evaluateDmarc({ author, spf, signatures }, policy, lookUps);
+  const { verdict: dmarc, aligned_signatures } = await evaluateDmarc({ author, spf, signatures }, policies, lookUps);
   const withAlignment = signatures.map((one, index) => ({ ...one, from_aligned: aligned_signatures[index]! }));
   const results = {
     spf: { ...spf, from_aligned: dmarc.spf_aligned },

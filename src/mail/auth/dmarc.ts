@@ -39,23 +39,19 @@ type Organization = { organization: string | null; declared: boolean };
 const weaker = { reject: "quarantine", quarantine: "none", none: "none" } as const;
 /** Of the domains that a From without a single author names. */
 const NAMED_MAX = 5;
-const STRICTEST_FIRST = ["reject", "quarantine", "none", "unknown"];
+const STRICTEST_FIRST = ["reject", "quarantine", "none"];
 
-/**
- * Policy discovery (§4.10.1); may run while signatures are verified. Where From names several domains, nobody knows which of
- * them a reader takes for the author: the strictest of their policies counts (RFC 7489 §6.6.1), so that naming one more is no
- * way around any.
- */
-export async function discoverPolicy(author: Author, lookUps: LookUps): Promise<PolicyFound> {
-  if (author.domain !== null) return discoverPolicyOf(author.domain, lookUps);
-  const named = author.domains.slice(0, NAMED_MAX);
-  const all = await Promise.all(named.map((domain) => discoverPolicyOf(domain, lookUps)));
-  const found = all.filter((one) => one.kind === "found");
-  const rank = ({ policy }: { policy: string }) => STRICTEST_FIRST.indexOf(policy);
-  return found.toSorted((a, b) => rank(a) - rank(b))[0] ?? { kind: "none" };
+/** What was found for each domain that From names, at most five. */
+export type Policies = ReadonlyMap<string, PolicyFound>;
+
+/** Policy discovery (§4.10.1); may run while signatures are verified. */
+export async function discoverPolicies({ domain, domains }: Author, lookUps: LookUps): Promise<Policies> {
+  const named = domain === null ? domains.slice(0, NAMED_MAX) : [domain];
+  const found = await Promise.all(named.map(async (one) => [one, await discoverPolicy(one, lookUps)] as const));
+  return new Map(found);
 }
 
-async function discoverPolicyOf(domain: string, lookUps: LookUps): Promise<PolicyFound> {
+async function discoverPolicy(domain: string, lookUps: LookUps): Promise<PolicyFound> {
   if (domain.startsWith("[") || /^[\d.]+$/.test(domain)) return { kind: "none" };
   const walk = await walkTree(domain, lookUps);
   const own = walk.found[0]?.domain === domain ? walk.found[0] : null;
@@ -89,9 +85,30 @@ async function inheritedPolicy(domain: string, record: DmarcRecord, lookUps: Loo
 }
 
 export type Identifiers = { author: Author; spf: SpfVerdict; signatures: DkimSignatureVerdict[] };
+type OfDomain = Omit<Identifiers, "author"> & { author: string };
 
-/** Evaluates a message under the policy that was found. */
-export async function evaluateDmarc(given: Identifiers, policy: PolicyFound, lookUps: LookUps): Promise<DmarcOutcome> {
+/**
+ * Evaluates a message under the policies that were found. Where From names several domains, nobody knows which of them a reader
+ * takes for the author: the message fails, and the strictest policy of those that fail counts (RFC 7489 §6.6.1).
+ */
+export async function evaluateDmarc(given: Identifiers, policies: Policies, lookUps: LookUps): Promise<DmarcOutcome> {
+  const { author, signatures } = given;
+  const all = await Promise.all(
+    [...policies].map(([domain, policy]) => evaluateFor({ ...given, author: domain }, policy, lookUps)),
+  );
+  const [only] = all;
+  if (author.domain !== null && only) return only;
+  const rank = ({ applied }: DmarcVerdict) => STRICTEST_FIRST.indexOf(applied ?? "none");
+  const failed = all.map(({ verdict }) => verdict).filter(({ result }) => result === "fail");
+  const strictest = failed.toSorted((a, b) => rank(a) - rank(b))[0];
+  const { policy = null, applied = null, policy_domain = null } = strictest ?? {};
+  const none = { from_domain: null, dkim_aligned: false, spf_aligned: false };
+  const verdict: DmarcVerdict = { ...none, policy, applied, policy_domain, result: "fail", reason: author.reason };
+  return { verdict, aligned_signatures: signatures.map(() => false) };
+}
+
+/** Evaluates it as mail of one domain. */
+async function evaluateFor(given: OfDomain, policy: PolicyFound, lookUps: LookUps): Promise<DmarcOutcome> {
   const { author, spf, signatures } = given;
   const alignments = createAlignments(author, policy, lookUps);
   const spfAlignment = isTrusted(spf.result) ? await alignments.of(spf.domain, "spf") : "no";
@@ -119,17 +136,16 @@ function isTrusted(result: string): boolean {
 
 type Facts = { spf_aligned: boolean; dkim_aligned: boolean; in_doubt: boolean };
 
-function decide(author: Author, policy: PolicyFound, facts: Facts): DmarcVerdict {
+function decide(author: string, policy: PolicyFound, facts: Facts): DmarcVerdict {
   const { spf_aligned, dkim_aligned } = facts;
   const about = {
-    from_domain: author.domain,
+    from_domain: author,
     dkim_aligned,
     spf_aligned,
     policy: null,
     applied: null,
     policy_domain: null,
   };
-  if (author.domain === null) return { ...about, ...asked(policy), result: "fail", reason: author.reason };
   if (policy.kind === "failed")
     return { ...about, result: "temperror", reason: `no answer for the policy: ${policy.reason}` };
   if (policy.kind === "none") return { ...about, result: "none", reason: "no policy" };
@@ -151,9 +167,8 @@ function asked(policy: PolicyFound): Pick<DmarcVerdict, "policy" | "applied" | "
 type Alignment = "yes" | "no" | "unknown";
 type Alignments = { of(domain: string, mechanism: "spf" | "dkim"): Promise<Alignment> };
 
-function createAlignments({ domain: author }: Author, policy: PolicyFound, lookUps: LookUps): Alignments {
+function createAlignments(author: string, policy: PolicyFound, lookUps: LookUps): Alignments {
   const of = async (domain: string, mechanism: "spf" | "dkim"): Promise<Alignment> => {
-    if (author === null) return "no";
     if (domain === author) return "yes";
     if (policy.kind !== "found") return registrable(domain) === registrable(author) ? "yes" : "no";
     if (mechanism === "spf" ? policy.record.strict_spf : policy.record.strict_dkim) return "no";

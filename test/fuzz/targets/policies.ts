@@ -4,7 +4,7 @@ import { encode } from "dns-packet";
 import mailauthDmarc from "mailauth/lib/dmarc/index.js";
 import mailauth from "mailauth/lib/spf/index.js";
 import { findAuthor } from "../../../src/mail/auth/author.ts";
-import { discoverPolicy, evaluateDmarc } from "../../../src/mail/auth/dmarc.ts";
+import { discoverPolicies, evaluateDmarc } from "../../../src/mail/auth/dmarc.ts";
 import { parseDmarcRecord } from "../../../src/mail/auth/dmarc-record.ts";
 import { parseIp } from "../../../src/mail/auth/ip.ts";
 import { asAnswers, fixedResolver } from "../../../src/mail/auth/look-ups.fixture.ts";
@@ -285,8 +285,8 @@ const dmarcEval: Target = {
     const lookUps = createLookUps(asAnswers(resolver));
     const author = findAuthor([Buffer.from(`From: x@${from}\r\n`)]);
     const spf = { result: "pass" as const, domain: spfDomain, identity: "mailfrom" as const, reason: "" };
-    const policy = await discoverPolicy(author, lookUps);
-    const { verdict } = await evaluateDmarc({ author, spf, signatures: [] }, policy, lookUps);
+    const policies = await discoverPolicies(author, lookUps);
+    const { verdict } = await evaluateDmarc({ author, spf, signatures: [] }, policies, lookUps);
     lookUps.end();
     const { status, policy: applied } = (theirs as { response: { status: { result: string }; policy?: string } })
       .response;
