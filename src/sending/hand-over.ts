@@ -1,5 +1,5 @@
 // Ready-made messages that the process which queues them also sends, as accept.ts does with those of the API: no claim and no read
-// back. What it may not send itself, or has no room for, is queued for whoever claims it.
+// back. What it may not send itself, or has no room for, is queued and claimed later.
 import type { Job, Lane, Outbound } from "../outbound/outbound.ts";
 import { KEEP_TRYING_MS } from "../outbound/outbound.ts";
 import type { RawMessage } from "./types.ts";

@@ -179,7 +179,7 @@ async function tryOnce(settings: Settings, call: Call, { headers, given, attempt
   }
 }
 
-/** What OpenSSL makes of bytes that are no TLS, such as a plain HTTP answer. */
+/** What OpenSSL makes of bytes that are not TLS, such as a plain HTTP answer. */
 const NO_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST|UNKNOWN_PROTOCOL)$/;
 
 /** fetch says only "fetch failed"; the reason stands in its cause. */

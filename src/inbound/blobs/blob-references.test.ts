@@ -64,7 +64,7 @@ test("what is past the retention of received mail is swept, newer mail keeps its
   const now = Date.now();
   const kept = api.config.retention_days.inbound;
   const old = { org_id: api.org_id, owner_id: uuidFloor(now - (kept + 2) * DAY_MS - 1) };
-  // Whoever came early in a day can be read until that whole day goes.
+  // Mail that came early in a day can be read until that whole day goes.
   const fresh = { org_id: api.org_id, owner_id: uuidFloor(now - (kept + 2) * DAY_MS + 60_000) };
   const [both, alone] = [Buffer.from("old and new"), Buffer.from("old alone")];
   await keepBlobs(api.world, old, [both, alone]);

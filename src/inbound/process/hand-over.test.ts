@@ -25,7 +25,7 @@ beforeEach(async () => {
 
 /** An engine that has room for `room` deliveries, and remembers what it gets. */
 function createNode(room = Number.POSITIVE_INFINITY) {
-  const state = { reserved: 0, bytes: 0, jobs: [] as Job[], written: [] as Promise<unknown>[] };
+  const state = { reserved: 0, bytes: 0, jobs: [] as Job[] };
   const outbound: Pick<Outbound, "reserve" | "release" | "offer"> = {
     reserve(_lane: Lane, bytes: number) {
       if (state.reserved >= room) return null;
@@ -42,7 +42,7 @@ function createNode(room = Number.POSITIVE_INFINITY) {
       state.jobs.push(job);
     },
   };
-  return { ...{ state }, outbound: outbound as Outbound };
+  return { state, outbound: outbound as Outbound };
 }
 
 function finisherOf(outbound: Outbound | null) {
@@ -146,7 +146,7 @@ test("a mail whose claim lapsed is finished by nobody here: its room is given ba
   assert.deepEqual([await rows(), node.state.jobs, node.state.reserved, notified], [[], [], 0, 0]);
 });
 
-test("a forward whose lane was dropped since it was looked up is queued under the new one, for whoever claims it", async () => {
+test("a forward whose lane was dropped since it was looked up is queued under the new one, and claimed later", async () => {
   const { db } = r.api.world;
   const finisher = finisherOf(node.outbound);
   assert.equal(await finisher.finish(await claimedMail(), outcomeOf([forward("c@gone.example")])), null);

@@ -61,7 +61,7 @@ function contentFields(headers: readonly Header[]): string[] {
   return [...own.filter((header) => header !== type).map(textOf), `${bare};\r\n ${PROTECTED}\r\n`];
 }
 
-/** Quoted texts are passed over whole; one that nothing ends is none. */
+/** Quoted texts are passed over whole, where a quote ends them. */
 function withoutMarks(field: string): string {
   return field.replace(MARK_OR_QUOTED, (found, end: string | undefined) => {
     if (found.startsWith(";")) return "";

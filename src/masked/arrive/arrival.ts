@@ -52,7 +52,7 @@ const FOREIGN = refuse(550, "5.7.1", "this address takes answers of the message'
 
 /**
  * What a recipient was decided by, for the look at its message in the same session: asking once more would be a round trip a
- * mail. Whoever carries the mail on asks again.
+ * mail. The step that carries the mail on asks again.
  */
 const decidedBy = new WeakMap<MaskedRoute, AliasContext>();
 
