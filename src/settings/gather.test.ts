@@ -110,10 +110,10 @@ describe("a file of settings", () => {
     ];
     const path = file("cut.env", lines.join("\n"));
     assert.deepEqual(problemsOf({ POSTERN_ENV_FILE: path }).slice(0, 4), [
-      `${path}, line 1: a value with a # stands in quotes.`,
+      `${path}, line 1: put quotes around a value that holds a #.`,
       `${path}, line 2: the value begins with ", which must end it on the same line.`,
-      `${path}, line 3: nothing stands behind the ' that ends a value.`,
-      `${path}, line 4: a value with a # stands in quotes.`,
+      `${path}, line 3: remove what stands behind the ' that ends the value.`,
+      `${path}, line 4: put quotes around a value that holds a #.`,
     ]);
     const taken = file(
       "whole.env",

@@ -137,10 +137,12 @@ function wrongIn(line: string): string | null {
   const quote = /^["'`]/.exec(given)?.[0];
   if (quote === undefined) {
     return /\S#/.test(given.replace(/\s#.*$/s, "")) || given.startsWith("#")
-      ? "a value with a # stands in quotes"
+      ? "put quotes around a value that holds a #"
       : null;
   }
   const end = given.indexOf(quote, 1);
   if (end === -1) return `the value begins with ${quote}, which must end it on the same line`;
-  return /^\s*(#.*)?$/s.test(given.slice(end + 1)) ? null : `nothing stands behind the ${quote} that ends a value`;
+  return /^\s*(#.*)?$/s.test(given.slice(end + 1))
+    ? null
+    : `remove what stands behind the ${quote} that ends the value`;
 }
