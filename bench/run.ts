@@ -39,6 +39,7 @@ const { values, positionals } = parseArgs({
     only: { type: "string" },
     profile: { type: "string" },
     calls: { type: "boolean", default: false },
+    postgres: { type: "string" },
   },
 });
 
@@ -73,7 +74,9 @@ const BENCHES = new Map<string, Bench>([
 ]);
 
 function refuse(sentence: string): never {
-  console.error(`${sentence}\nnpm run bench -- <name> [--json] [--rows N] [--profile DIR] [--calls]`);
+  console.error(
+    `${sentence}\nnpm run bench -- <name> [--json] [--rows N] [--profile DIR] [--calls] [--postgres installed]`,
+  );
   console.error(
     `npm run bench -- all [--json] [--resume]\nnpm run bench -- <name>|all --against <commit> [--turns N] [--json]; there are ${[...BENCHES.keys()].join(", ")}`,
   );
@@ -104,6 +107,10 @@ if (values.calls) {
     refuse("--calls takes one bench of this version: neither all nor --against");
   if (!canCountCalls()) refuse("--calls needs strace, which is not installed (Debian: strace)");
   countSystemCalls();
+}
+if (values.postgres !== undefined) {
+  if (values.postgres !== "installed") refuse(`--postgres ${values.postgres}: it takes "installed" alone`);
+  process.env.POSTERN_BENCH_POSTGRES = values.postgres;
 }
 if (values.against !== undefined) {
   const turns = Number(values.turns);

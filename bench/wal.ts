@@ -121,7 +121,10 @@ function hotFigures(before: Updates, after: Updates, count: number): Figures {
 
 type Log = { total: { records: number; bytes: number; images: number }; objects: { name: string; bytes: number }[] };
 
-/** A record that touches several blocks counts for the first. Partitions count as their table, what has no name any more as its kind. */
+/**
+ * A record that touches several blocks counts for the first. Partitions count as their table, what has no name any more as its kind.
+ * PostgreSQL 15 does not say which blocks a record touches: there are no objects then.
+ */
 async function readLog(stage: Stage, from: string, to: string): Promise<Log> {
   return withClient({ database_url: stage.admin_url }, async (client) => {
     await client.query("create extension if not exists pg_walinspect");
@@ -130,6 +133,10 @@ async function readLog(stage: Stage, from: string, to: string): Promise<Log> {
          from pg_get_wal_stats($1, $2)`,
       [from, to],
     );
+    const { rows: versions } = await client.query(
+      "select current_setting('server_version_num')::int < 160000 as is_old",
+    );
+    if (versions[0].is_old) return { total: rows[0] as Log["total"], objects: [] };
     const objects = await client.query<{ name: string; bytes: number }>(
       `with records as (
          select distinct on (start_lsn) start_lsn, reltablespace, relfilenode, record_length, resource_manager

@@ -2,6 +2,25 @@
 -- loading (it has no rows, and day partitions are made at run time). A test compares it with a migrated database.
 -- Rewrite it after a change of migrations/: node test/support/write-schema.ts
 
+CREATE OR REPLACE PROCEDURE public.compress_bodies(IN leaf text)
+ LANGUAGE plpgsql
+AS $procedure$
+declare
+  body text;
+begin
+  -- On Citus a day's table is on its shard as soon as it is made.
+  if postern_is_distributed() or not exists (
+      select from pg_settings where name = 'default_toast_compression' and 'lz4' = any (enumvals)) then
+    return;
+  end if;
+  for body in select attname from pg_attribute
+      where attrelid = leaf::regclass and attnum > 0 and attstorage = 'e' and not attisdropped loop
+    execute format('alter table %I alter column %I set storage main', leaf, body);
+    execute format('alter table %I alter column %I set compression lz4', leaf, body);
+    execute format('alter table %I reset (toast_tuple_target)', leaf); -- from 2 KB on; `main` stays in the row while it fits
+  end loop;
+end $procedure$;
+
 CREATE OR REPLACE FUNCTION public.count_suppressions()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -125,6 +144,7 @@ begin
             where attrelid = parent.table_name::regclass and attnum > 0 and attstattarget = 0 and not attisdropped loop
           execute format('alter table %I alter column %I set statistics 0', leaf, unsampled);
         end loop;
+        call compress_bodies(leaf);
         execute format('alter table %I attach partition %I for values from (%L) to (%L)', parent.table_name, leaf,
           uuid_floor(day::timestamp at time zone 'UTC'), uuid_floor((day + 1)::timestamp at time zone 'UTC'));
       end if;

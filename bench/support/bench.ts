@@ -15,6 +15,7 @@ import {
   posternSettings,
   startPostern,
 } from "../../test/support/postern-process.ts";
+import { startSystemPostgres } from "../../test/support/system-postgres.ts";
 import { addVerifiedDomain } from "../../test/support/verified-domain.ts";
 import { type Calls, countCalls } from "./calls.ts";
 import { processorSeconds } from "./processor.ts";
@@ -23,6 +24,8 @@ import { type BenchSink, startBenchSink } from "./sink.ts";
 /** The tree of Postern that is measured: another version with `--against`, else this one. */
 const PROGRAM = process.env.POSTERN_BENCH_PROGRAM;
 const IS_ALONE = process.env.POSTERN_BENCH_ALONE === "1";
+/** Set by `--postgres`, also for the processes that a run of several starts. */
+const postgres = (): string | undefined => process.env.POSTERN_BENCH_POSTGRES;
 let profile: string | null = null;
 let countsCalls = false;
 
@@ -37,12 +40,19 @@ export function countSystemCalls(): void {
 }
 
 function isMeasure(): boolean {
-  return profile === null && !countsCalls;
+  return profile === null && !countsCalls && postgres() === undefined;
 }
 
 /** Beside another version, and in a run that is no measure, no peer is measured. */
 export function isAlone(): boolean {
   return IS_ALONE || !isMeasure();
+}
+
+/** Makes the database with this machine's PostgreSQL, which Postern then starts in place of the one in its packages. */
+async function makeByInstalled(dir: string): Promise<void> {
+  const server = await startSystemPostgres(join(dir, "postgres"));
+  if (server === null) throw new Error("this machine has no PostgreSQL: apt-get install postgresql");
+  await server.stop();
 }
 
 export const FILLING_MS = 3_600_000;
@@ -90,6 +100,7 @@ export async function setStage(
   env: Record<string, string> = {},
 ): Promise<Stage> {
   const { dir, remove } = makeFolder();
+  if (postgres() === "installed") await makeByInstalled(dir);
   const dns = await startDnsServer();
   const sink = await startBenchSink();
   const settings = await posternSettings(dir, {
@@ -252,6 +263,7 @@ export function conditions(
     memory_gib: Math.round(totalmem() / 2 ** 30),
     node: process.version,
     at: new Date().toISOString(),
+    ...(postgres() === undefined ? {} : { postgres: postgres() }),
     ...(stage ? { synchronous_commit: stage.synchronous_commit } : {}),
     ...more,
   };

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -135,6 +136,53 @@ test("the distribution's PostgreSQL, which may be the oldest that will do, makes
     const [row] = await db.query("select to_regclass('event_20310101') is not null as is_there");
     await db.close();
     assert.deepEqual(row, { is_there: true });
+  } finally {
+    await server.stop();
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
+
+test("bodies of mail are compressed where the server has lz4, and read as they were written", async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "postern-lz4-"));
+  const server = await startSystemPostgres(dir, { fsync: "off" });
+  if (server === null) return t.skip("this machine has no PostgreSQL of its distribution");
+  try {
+    await migrate(server.url);
+    const db = openDb(server.url, { onError: () => undefined });
+    const at = Date.parse("2031-01-01");
+    await makePartitions(db, at);
+    const [text, random] = [Buffer.from("Your order is on its way.\r\n".repeat(400)), randomBytes(20_000)];
+    for (const [table, column, more] of [
+      ["message_body", "mime", ""],
+      ["inbound_raw", "bytes", ", size, envelope_from, helo, protocol, received_at"],
+    ]) {
+      const values = more === "" ? "" : ", 1, '', '', '', '2031-01-01'";
+      for (const [n, body] of [text, random].entries()) {
+        const id = uuidFloor(at + n);
+        await db.execute(`insert into ${table} (org_id, id, ${column}${more}) values ($1, $2, $3${values})`, [
+          id,
+          id,
+          body,
+        ]);
+      }
+      const stored = await db.query<{ body: Buffer; how: string | null; is_small: boolean }>(
+        `select ${column} as body, pg_column_compression(${column}) as how, pg_column_size(${column}) < 1000 as is_small
+           from ${table} order by id`,
+      );
+      assert.deepEqual(
+        stored.map(({ body }) => Buffer.from(body)),
+        [text, random],
+      );
+      assert.deepEqual(
+        stored.map(({ how, is_small }) => [how, is_small]),
+        [
+          ["lz4", true],
+          [null, false],
+        ],
+        table,
+      );
+    }
+    await db.close();
   } finally {
     await server.stop();
     rmSync(dir, { recursive: true, force: true });
