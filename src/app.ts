@@ -13,6 +13,8 @@ import { createHttpServer } from "./api/server.ts";
 import { noteChanges } from "./audit/audit.ts";
 import { startAuditWork } from "./audit/background.ts";
 import { mountAudit } from "./audit/routes.ts";
+import { isElsewhere } from "./cells/elsewhere.ts";
+import { ownsNamed } from "./cells/owns.ts";
 import { mountCertificates, startCertificates } from "./certificates/certificates.ts";
 import type { Role } from "./config.ts";
 import { mountDashboard } from "./dashboard/dashboard.ts";
@@ -186,7 +188,8 @@ export async function startReceiving(
   engine: Engine,
   pressure: Shortages = NO_SHORTAGE,
 ): Promise<Mx & { inbound: Inbound; close(): Promise<void> }> {
-  const inbound = createInbound(world, inboundPorts(world, engine), { claims: true });
+  const ports = { ...inboundPorts(world, engine), isElsewhere: (domain: string) => isElsewhere(world, domain) };
+  const inbound = createInbound(world, ports, { claims: true });
   const mx = await startMx(world, { ...inbound, ...intake(world, engine, pressure) }).catch(async (error) => {
     await inbound.stop();
     throw error;
@@ -304,7 +307,7 @@ type Beginning = { parts: Part[]; pressure: Pressure };
 
 /** Starts the roles of this process; `stop` ends all of them at once, within 50 s, and rejects when one did not end. */
 export async function startRoles(world: World, roles: readonly Role[]): Promise<Running> {
-  const internal = await startInternalServer(world, { sends: roles.includes("mta") });
+  const internal = await startInternalServer(world, { sends: roles.includes("mta"), owns: ownsNamed(world) });
   noteBuild(world, roles);
   const pressure = await watchPressure(world);
   const [guard, roleWatch] = [guardEventLoop(world), watchRoles(world)];

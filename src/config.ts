@@ -64,6 +64,10 @@ export type Config = {
   /** Who may make an organization of their own. */
   sign_up: SignUps;
   proxy_protocol_from: string[];
+  /** At submission, clients of these have TLS with them. */
+  proxies_end_tls: boolean;
+  /** The door of several cells (cells/door.ts), of which this Postern is one. */
+  cells_door: HostPort | null;
   trusted_proxies: string[];
   allowed_networks: string[];
   greylisting: boolean;
@@ -192,6 +196,8 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     rspamd_url: rspamdUrl(reader),
     oidc: oidcSettings(reader),
     sign_up: signUps(reader),
+    proxies_end_tls: flag(reader, "POSTERN_PROXY_TLS"),
+    cells_door: env.POSTERN_CELLS_DOOR ? hostPort(reader, "POSTERN_CELLS_DOOR", "") : null,
     proxy_protocol_from: networks(reader, "POSTERN_PROXY_PROTOCOL_FROM", "load balancers"),
     trusted_proxies: networks(reader, "POSTERN_TRUSTED_PROXIES", "reverse proxies"),
     allowed_networks: networks(

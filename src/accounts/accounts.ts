@@ -52,6 +52,11 @@ export function authenticateMask(world: AuthWorld): (secret: string) => Promise<
   };
 }
 
+/** Was a key of this SHA-256 ever made here? */
+export async function isKnownKey(db: World["db"], digest: Buffer): Promise<boolean> {
+  return (await queries.findDigest(db, digest)).length > 0;
+}
+
 type AuthWorld = Pick<World, "db" | "clock" | "log">;
 
 function accountFinder(world: AuthWorld): (secret: string) => Promise<AccountWithRate | null> {

@@ -29,6 +29,11 @@ export function findAccountsByDigest(db: Query, digests: Buffer[]) {
   );
 }
 
+/** A key of this digest, also one that was revoked. Index: api_key_digest. */
+export function findDigest(db: Query, digest: Buffer) {
+  return db.query<{ org_id: string }>("select org_id from api_key where digest = $1", [digest]);
+}
+
 export type OrganizationTerms = OrganizationRow & { test_keys: string | null };
 
 /** What holds for organizations, for people who belong to them. */

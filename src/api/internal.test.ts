@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { testConfig } from "../../test/support/api.ts";
+import { ownsNamed } from "../cells/owns.ts";
 import { createLog } from "../platform/process/log.ts";
 import { createMetrics } from "../platform/process/metrics.ts";
 import type { World } from "../platform/world.ts";
@@ -17,7 +18,7 @@ before(async () => {
     held: () => null,
     db: { query: () => ask() } as unknown as World["db"],
   };
-  server = await startInternalServer(world, { sends: true, answer_ms: 50 });
+  server = await startInternalServer(world, { sends: true, answer_ms: 50, owns: ownsNamed(world) });
 });
 after(() => server.stop());
 
@@ -54,6 +55,27 @@ describe("the internal listener", () => {
     assert.deepEqual([doors.status, JSON.parse(doors.text)], [200, { status: "ready", ...reported, remedy }]);
     ask = () => Promise.reject(new Error("away"));
     assert.equal((await get("/readyz/doors")).status, 503);
+  });
+
+  it("says what is this Postern's own, and never no while it cannot know", async () => {
+    const owns = async (search: string) => {
+      const { status, text } = await get(`/owns?${search}`);
+      return [status, JSON.parse(text).owns];
+    };
+    ask = async () => [];
+    assert.deepEqual(await owns("domain=customer.example"), [200, false]);
+    assert.deepEqual(await owns(`key_digest=${"0".repeat(64)}`), [200, false]);
+    assert.deepEqual(await owns("host=postern.test"), [200, true]);
+    assert.deepEqual(await owns("domain=BOUNCES.postern.test"), [200, true]);
+    assert.deepEqual(await owns("host=customer.example"), [200, false]);
+    ask = async () => [{ org_id: "x" }];
+    assert.deepEqual(await owns("domain=customer.example"), [200, true]);
+    assert.deepEqual(await owns(`key_digest=${"0".repeat(64)}`), [200, true]);
+    ask = () => Promise.reject(new Error("away"));
+    assert.deepEqual(await owns("domain=customer.example"), [503, undefined]);
+    for (const search of ["", "key_digest=svc_live_x", "name=customer.example"]) {
+      assert.deepEqual(await owns(search), [400, undefined], search);
+    }
   });
 
   it("answers for a database that stands still, too: it is not up", async () => {

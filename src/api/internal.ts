@@ -1,4 +1,4 @@
-// The internal listener: /healthz, /readyz and /metrics (Prometheus), apart from the public one.
+// The internal listener: /healthz, /readyz, /metrics (Prometheus) and /owns (the door of several cells), apart from the public one.
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo, Server } from "node:net";
 import { findPause } from "../outbound/outbound.ts";
@@ -18,15 +18,22 @@ const ANSWER_MS = 3_000;
 
 type InternalWorld = Pick<World, "config" | "db" | "log" | "metrics" | "held">;
 
+export type InternalOptions = {
+  sends: boolean;
+  /** What `/owns` answers: null where it is asked wrongly; rejects where it cannot be known. */
+  owns(search: URLSearchParams): Promise<boolean | null>;
+  answer_ms?: number;
+};
+
 /**
  * Listens on `config.internal`; when only the default port is taken, on a free one. `/readyz` is 503 until `ready()`, while
  * the database does not answer, and of a process that `sends` while sending is paused; `/readyz/doors` leaves the last out.
  */
 export async function startInternalServer(
   world: InternalWorld,
-  { sends, answer_ms = ANSWER_MS }: { sends: boolean; answer_ms?: number },
+  { sends, owns, answer_ms = ANSWER_MS }: InternalOptions,
 ): Promise<InternalServer> {
-  const state = { ready: false, sends, answer_ms };
+  const state = { ready: false, sends, owns, answer_ms };
   const server = createServer((request, response) => {
     answer(world, state, request.url ?? "", response).catch((err) => {
       world.log.error({ err }, "the internal listener failed");
@@ -78,10 +85,10 @@ function listen(
   });
 }
 
-type State = { ready: boolean; sends: boolean; answer_ms: number };
+type State = Required<InternalOptions> & { ready: boolean };
 
 async function answer(world: InternalWorld, state: State, url: string, response: ServerResponse): Promise<void> {
-  const path = url.split("?")[0];
+  const [path, search] = url.split("?");
   if (path === "/healthz") return json(response, 200, { status: "ok" });
   if (path === "/metrics") {
     const up = world.metrics.gauge("postern_database_up", "Does the database answer this process?");
@@ -91,7 +98,21 @@ async function answer(world: InternalWorld, state: State, url: string, response:
     return;
   }
   if (path === "/readyz" || path === "/readyz/doors") return readiness(world, state, path, response);
-  json(response, 404, { error: "there is only /healthz, /readyz, /readyz/doors and /metrics here" });
+  if (path === "/owns") return ownership(state, new URLSearchParams(search), response);
+  json(response, 404, { error: "there is only /healthz, /readyz, /readyz/doors, /metrics and /owns here" });
+}
+
+/** 503 while this process cannot know: who asks must not take that for a no. */
+async function ownership({ owns, answer_ms }: State, search: URLSearchParams, response: ServerResponse): Promise<void> {
+  const unknown = "unknown" as const;
+  const is_own = await within(
+    owns(search).catch(() => unknown),
+    answer_ms,
+    unknown,
+  );
+  if (is_own === null) return json(response, 400, { error: "ask for key_digest (64 hex digits), domain or host" });
+  if (is_own === unknown) return json(response, 503, { error: "the database does not answer" });
+  json(response, 200, { owns: is_own });
 }
 
 /** Every process reports a pause; one that is to send is not ready meanwhile, its doors are. */

@@ -10,6 +10,7 @@ import {
   type Server,
 } from "../platform/database/citus/cells.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
+import { addDoorCommands } from "./cells-door.ts";
 import { commandConfig } from "./command-config.ts";
 import { explained } from "./with-world.ts";
 
@@ -49,6 +50,7 @@ export function addCellCommands(program: Command): void {
         console.log(json ? JSON.stringify({ cell: name, server: to }) : `${name} is on ${to} now.`);
       }),
     );
+  addDoorCommands(cells);
 }
 
 async function add(url: string, name: string, json: boolean): Promise<void> {

@@ -56,6 +56,8 @@ export type InboundPorts = {
   exact: readonly RcptDecider[];
   wide?: WideDecider;
   own: readonly RcptDecider[];
+  /** Does another Postern behind the same door hold a domain? Null where that cannot be known now. */
+  isElsewhere?(domain: string): Promise<boolean | null>;
   checks: readonly AcceptCheck[];
   spam: SpamStep;
   rules: RulesStep;
@@ -105,10 +107,12 @@ export function createInbound(world: World, ports: InboundPorts, options: Inboun
   });
   const { exact, own } = ports;
   const asked = { exact, own, ...(ports.wide ? { wide: ports.wide } : {}) };
+  const elsewhere = ports.isElsewhere ? { isElsewhere: ports.isElsewhere } : {};
   const findAlias = aliasFinder(world);
   return {
     decide: createRcptPolicy(world, {
       ...{ findReceiver: findReceiver(world), findAlias, ...asked, hasDomains: receivingFinder(world) },
+      ...elsewhere,
     }),
     deciderOf: (orgId) =>
       createRcptPolicy(world, { findReceiver: ownReceiver(world, orgId), findAlias, ...asked, environment: "test" }),

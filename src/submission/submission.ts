@@ -86,6 +86,7 @@ function optionsFor(
     implicit_tls,
     slow_login_ms: SLOW_LOGIN_MS,
     isProxy: (ip) => isWithin(ip, world.config.proxy_protocol_from),
+    proxies_end_tls: world.config.proxies_end_tls,
     // Programs beside us on this machine.
     isTrusted: isLoopbackAddress,
     now: () => world.clock.monotonic(),

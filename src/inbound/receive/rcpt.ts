@@ -22,6 +22,8 @@ export type PolicyPorts = {
   /** Asked beside globs, before a catch-all; `environment`: whose it asks for, live without it. */
   wide?: WideDecider;
   environment?: "live" | "test";
+  /** Does another Postern behind the same door hold a domain? Null where that cannot be known now. */
+  isElsewhere?(domain: string): Promise<boolean | null>;
   /** Addresses on our own hosts. */
   own: readonly RcptDecider[];
 };
@@ -34,6 +36,19 @@ const NOT_SET_UP: Refused = {
   code: 451,
   enhanced: "4.3.5",
   text: "no domain is set up here yet; try again later",
+};
+/** As if there were too many: the sender tries this recipient again by itself (RFC 5321 §4.5.3.1.10), and the door finds its cell. */
+const ANOTHER_CELL: Refused = {
+  kind: "refuse",
+  code: 452,
+  enhanced: "4.5.3",
+  text: "this recipient is served elsewhere; send to it in a mail of its own",
+};
+const CELL_UNKNOWN: Refused = {
+  kind: "refuse",
+  code: 451,
+  enhanced: "4.3.0",
+  text: "where this recipient is served cannot be found out at the moment, try again later",
 };
 const RELAY: Refused = { kind: "refuse", code: 550, enhanced: "5.7.1", text: "relaying denied" };
 
@@ -56,8 +71,15 @@ export function createRcptPolicy(
     const receiver = await ports.findReceiver(domain);
     const decided =
       (await askCustomer(ports, receiver, question)) ?? (await askInTurn(own, question)) ?? (receiver ? UNKNOWN : null);
-    return decided ?? (isOurHost(world, domain) ? UNKNOWN : RELAY);
+    if (decided) return decided;
+    if (isOurHost(world, domain)) return UNKNOWN;
+    return notHere(await ports.isElsewhere?.(domain));
   }
+}
+
+function notHere(isElsewhere: boolean | null | undefined): Refused {
+  if (isElsewhere === null) return CELL_UNKNOWN;
+  return isElsewhere ? ANOTHER_CELL : RELAY;
 }
 
 async function askCustomer(

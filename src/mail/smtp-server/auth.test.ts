@@ -250,6 +250,26 @@ describe("a server with implicit TLS", () => {
     smtp.destroy();
   });
 
+  it("takes a login in the clear where the load balancer ends TLS, of the clients that it speaks for alone", async () => {
+    const port = await start({ proxies_end_tls: true, isProxy: (ip) => ip === "127.0.0.9" });
+    const behind = await rawSmtp(port, { localAddress: "127.0.0.9" });
+    behind.write("PROXY TCP4 192.0.2.7 192.0.2.8 4711 587\r\n");
+    assert.equal((await behind.reply()).code, 220);
+    const offers = (await behind.ask("EHLO client.example")).text;
+    assert.deepEqual([/AUTH PLAIN LOGIN/.test(offers), /STARTTLS/.test(offers)], [true, false]);
+    assert.equal((await behind.ask(`AUTH PLAIN ${PLAIN}`)).code, 235);
+    behind.destroy();
+    const health = await rawSmtp(port, { localAddress: "127.0.0.9" });
+    health.write("PROXY UNKNOWN\r\n");
+    const direct = await rawSmtp(port);
+    for (const smtp of [health, direct]) {
+      assert.equal((await smtp.reply()).code, 220);
+      await smtp.ask("EHLO client.example");
+      assert.equal((await smtp.ask(`AUTH PLAIN ${PLAIN}`)).code, 538);
+      smtp.destroy();
+    }
+  });
+
   it("loses nothing when the handshake begins in the packet of the load balancer's header", async () => {
     const port = await start({ implicit_tls: true, isProxy: (ip) => ip === "127.0.0.1" });
     const wire = connect(port, "127.0.0.1");

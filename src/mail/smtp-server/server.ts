@@ -26,6 +26,8 @@ export type SmtpServerOptions<Route> = {
   slow_login_ms?: number;
   /** Whose connections begin with a PROXY header. */
   isProxy(ip: string): boolean;
+  /** The clients of these speak TLS with them. */
+  proxies_end_tls?: boolean;
   /** Clients without limits of their own. */
   isTrusted(ip: string): boolean;
   /** Monotonic milliseconds. */
@@ -128,6 +130,7 @@ async function welcome<Route>(running: Running<Route>, socket: Socket): Promise<
   running.wires.add(wire);
   try {
     const client = running.isProxy(peer.ip) ? await proxiedClient(wire, peer) : peer;
+    if (running.options.proxies_end_tls && client !== peer) wire.isCovered = true;
     if (client && !running.stopping) await admit(running, wire, client);
     else socket.destroy();
   } finally {

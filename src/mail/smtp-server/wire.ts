@@ -50,8 +50,12 @@ export class ServerWire {
     return this.#socket;
   }
 
-  /** Protocol and cipher; null in the clear. */
+  /** TLS ends before us, at a load balancer on whose word it is taken. Never together with STARTTLS. */
+  isCovered = false;
+
+  /** Protocol and cipher, `TLS` where it ends before us; null in the clear. */
   get tls(): string | null {
+    if (this.isCovered) return "TLS";
     if (!(this.#socket instanceof TLSSocket)) return null;
     return `${this.#socket.getProtocol() ?? "TLS"} ${this.#socket.getCipher()?.standardName ?? ""}`.trim();
   }

@@ -1,12 +1,12 @@
-// A short question to an address that the operator set (POSTERN_BASE_URL): it may be a private one, so it does not go through
+// A short question to an address that the operator set (POSTERN_BASE_URL, the cells of a door): it may be a private one, so it does not go through
 // the wall around addresses that strangers name (safe-fetch.ts).
 
 const ANSWER_BYTES_MAX = 1_000;
 
 /** The JSON that answers there; null where nobody does in time, or not in so few words. Follows no redirect. */
-export async function askOperatorUrl(url: string, timeoutMs: number, signal: AbortSignal): Promise<unknown> {
+export async function askOperatorUrl(url: string, timeoutMs: number, signal?: AbortSignal): Promise<unknown> {
   try {
-    const late = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    const late = AbortSignal.any([...(signal ? [signal] : []), AbortSignal.timeout(timeoutMs)]);
     const response = await fetch(url, { redirect: "error", signal: late });
     return response.ok ? JSON.parse(await readShort(response)) : null;
   } catch {

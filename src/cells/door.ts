@@ -1,0 +1,128 @@
+// The door of several cells: tells nginx, which stands before them with one address, which cell an HTTP request, a login at submission
+// or a mail is for. nginx speaks its own protocols here (ngx_mail_auth_http_module, ngx_http_auth_request_module) and does the rest:
+// TLS, connections, bytes. `/where?domain=` is asked by the cells themselves (elsewhere.ts).
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { secretDigest } from "../accounts/keys.ts";
+import { parseCommand, parsePathCommand } from "../mail/smtp-server/command.ts";
+import { type DoorCell, NO_CELL, splitPlace } from "./cell-list.ts";
+import type { FindCell, Found } from "./find-cell.ts";
+
+export type DoorParts = {
+  cells: readonly DoorCell[];
+  find: FindCell;
+  host: string;
+  port: number;
+  onFailure(error: unknown): void;
+};
+
+export type Door = { address: string; stop(): Promise<void> };
+
+const USER = "postern";
+const KEY = /svc_(?:live|test|mask)_[0-9A-Za-z_-]{16,128}/;
+/** As the API says it (api/errors.ts). */
+const CLOSED = { error: "the service cannot answer at the moment; try again shortly", code: "unavailable" };
+
+/** Listens; rejects when the address is taken. */
+export async function startDoor(parts: DoorParts): Promise<Door> {
+  const server = createServer((request, response) => {
+    answer(parts, request.url ?? "", request.headers, response).catch((error) => {
+      parts.onFailure(error);
+      response.writeHead(500).end();
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(parts.port, parts.host, resolve);
+  });
+  const { address, family, port } = server.address() as AddressInfo;
+  return {
+    address: `${family === "IPv6" ? `[${address}]` : address}:${port}`,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(
+  parts: DoorParts,
+  url: string,
+  headers: IncomingHttpHeaders,
+  response: ServerResponse,
+): Promise<void> {
+  const [path, search] = url.split("?");
+  if (path === "/http") return void response.writeHead(204, { "x-postern-cell": await forHttp(parts, headers) }).end();
+  if (path === "/mail") return void response.writeHead(200, await forMail(parts, headers)).end();
+  if (path === "/where") {
+    const value = new URLSearchParams(search).get("domain")?.toLowerCase() ?? "";
+    const found = value === "" ? null : await parts.find({ kind: "domain", value });
+    const cell = found?.kind === "cell" ? found.cell.name : null;
+    return json(response, found === null ? 400 : found.kind === "unknown" ? 503 : 200, { cell });
+  }
+  response.setHeader("retry-after", "1");
+  json(response, 503, CLOSED);
+}
+
+/**
+ * By the host, which is one cell's own; at a host that all share, by the key. A key that no cell knows goes to the first cell, which says
+ * what is wrong with it.
+ */
+async function forHttp({ cells, find }: DoorParts, headers: IncomingHttpHeaders): Promise<string> {
+  const host = String(headers["x-original-host"] ?? headers.host ?? "")
+    .replace(/:\d+$/, "")
+    .toLowerCase();
+  const byHost = await find({ kind: "host", value: host });
+  if (byHost.kind === "cell") return byHost.cell.name;
+  const key = keyIn(headers);
+  const byKey: Found = key === null ? { kind: "none" } : await find(byDigest(key));
+  if (byKey.kind === "cell") return byKey.cell.name;
+  const isUnknown = key === null ? byHost.kind === "unknown" : byKey.kind === "unknown";
+  return isUnknown ? NO_CELL : (cells[0]?.name ?? NO_CELL);
+}
+
+/** In `Authorization` (Bearer, or Basic in base64) or `Authentication`. */
+function keyIn({ authorization = "", authentication }: IncomingHttpHeaders): string | null {
+  const basic = /^basic +([A-Za-z0-9+/=]+)$/i.exec(authorization)?.[1];
+  const text = basic === undefined ? authorization : Buffer.from(basic, "base64").toString();
+  return KEY.exec(text)?.[0] ?? KEY.exec(String(authentication ?? ""))?.[0] ?? null;
+}
+
+function byDigest(key: string) {
+  return { kind: "key_digest", value: secretDigest(key).toString("hex") } as const;
+}
+
+type MailAnswer = Record<string, string>;
+
+/** A login by its key, else a mail by the domain of its first recipient. What no cell has goes to the first, which refuses it. */
+async function forMail({ cells, find }: DoorParts, headers: IncomingHttpHeaders): Promise<MailAnswer> {
+  const isMx = headers["auth-method"] === "none";
+  if (!isMx && String(headers["auth-user"]).toLowerCase() !== USER) return badLogin();
+  const found = await find(isMx ? byRecipient(headers) : byDigest(decodeURIComponent(String(headers["auth-pass"]))));
+  if (found.kind === "unknown") return later(isMx);
+  if (found.kind === "none" && !isMx) return badLogin();
+  const cell = found.kind === "cell" ? found.cell : cells[0];
+  const place = cell && splitPlace(isMx ? cell.mx : cell.submission);
+  return place ? { "Auth-Status": "OK", "Auth-Server": place.host, "Auth-Port": String(place.port) } : later(isMx);
+}
+
+/** nginx passes the whole line on, byte by byte. */
+function byRecipient(headers: IncomingHttpHeaders) {
+  const line = Buffer.from(String(headers["auth-smtp-to"] ?? ""), "latin1");
+  const command = parsePathCommand(parseCommand(line)?.rest ?? "", "TO");
+  return { kind: "domain", value: command?.path.domain ?? "" } as const;
+}
+
+function badLogin(): MailAnswer {
+  return { "Auth-Status": "Invalid login or password", "Auth-Error-Code": "535 5.7.8", "Auth-Wait": "2" };
+}
+
+function later(isMx: boolean): MailAnswer {
+  const code = isMx ? "451 4.3.0" : "454 4.7.0";
+  return { "Auth-Status": "the service cannot answer at the moment, try again later", "Auth-Error-Code": code };
+}
+
+function json(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}

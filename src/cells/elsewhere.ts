@@ -1,0 +1,21 @@
+// Is a domain another cell's? A mail for two cells comes through the door to the cell of its first recipient, which must not turn the
+// other away for good (find-cell.ts says whose it is).
+
+import { askOperatorUrl } from "../platform/net/operator-fetch.ts";
+import type { World } from "../platform/world.ts";
+import { owns } from "./owns.ts";
+
+/** Asked while a sender waits for its answer to RCPT. */
+const ANSWER_MS = 5_000;
+
+/** Null where it cannot be known now; rejects where the database does not answer. False without POSTERN_CELLS_DOOR: there are no other cells then. */
+export async function isElsewhere(world: Pick<World, "config" | "db">, domain: string): Promise<boolean | null> {
+  if (world.config.cells_door === null) return false;
+  // Here, but no mail comes to it: no other cell takes it.
+  if (await owns(world, { kind: "domain", value: domain })) return false;
+  const { host, port } = world.config.cells_door;
+  const place = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const url = `http://${place}/where?${new URLSearchParams({ domain })}`;
+  const answer = (await askOperatorUrl(url, ANSWER_MS)) as { cell?: unknown } | null;
+  return answer?.cell === undefined ? null : answer.cell !== null;
+}

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, test } from "node:test";
+import type { DoorCell } from "./cell-list.ts";
+import { cellFinder } from "./find-cell.ts";
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close().closeAllConnections();
+});
+
+/** A cell that has these domains; `has` may change, and `asked` counts. */
+async function cellWith(name: string, has: Set<string> | "trouble") {
+  const cell = { name, internal: "", http: "", mx: "", submission: "", asked: 0, has };
+  const server = createServer((request, response) => {
+    cell.asked += 1;
+    const domain = new URL(request.url ?? "", "http://x").searchParams.get("domain") ?? "";
+    if (cell.has === "trouble") response.writeHead(503).end("{}");
+    else response.end(JSON.stringify({ owns: cell.has.has(domain) }));
+  }).listen(0, "127.0.0.1");
+  servers.push(server);
+  await new Promise((done) => server.once("listening", done));
+  cell.internal = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return cell;
+}
+
+const domain = (value: string) => ({ kind: "domain", value }) as const;
+const nameOf = (found: Awaited<ReturnType<ReturnType<typeof cellFinder>>>) =>
+  found.kind === "cell" ? found.cell.name : found.kind;
+
+test("the cell that has it is found, the first of two, and none where each says no", async () => {
+  const one = await cellWith("one", new Set(["a.example", "both.example"]));
+  const two = await cellWith("two", new Set(["b.example", "both.example"]));
+  const find = cellFinder([one, two] satisfies DoorCell[]);
+  const names = ["a.example", "b.example", "both.example", "c.example"].map(domain).map(find);
+  assert.deepEqual((await Promise.all(names)).map(nameOf), ["one", "two", "one", "none"]);
+});
+
+test("a cell that cannot be asked makes a no uncertain, and stops nobody who is well", async () => {
+  const ill = await cellWith("ill", "trouble");
+  const well = await cellWith("well", new Set(["a.example"]));
+  const find = cellFinder([ill, { ...ill, name: "away", internal: "127.0.0.1:1" }, well]);
+  assert.equal(nameOf(await find(domain("a.example"))), "well");
+  assert.equal(nameOf(await find(domain("c.example"))), "unknown");
+});
+
+test("what was found is kept for a while, that nobody has it is not", async () => {
+  const one = await cellWith("one", new Set(["a.example"]));
+  const find = cellFinder([one], { kept_ms: 50 });
+  assert.equal(nameOf(await find(domain("new.example"))), "none");
+  (one.has as Set<string>).add("new.example");
+  assert.equal(nameOf(await find(domain("new.example"))), "one");
+  const asked = one.asked;
+  assert.equal(nameOf(await find(domain("new.example"))), "one");
+  assert.equal(one.asked, asked);
+  (one.has as Set<string>).delete("new.example");
+  while (nameOf(await find(domain("new.example"))) === "one") await new Promise((done) => setTimeout(done, 5));
+  assert.equal(nameOf(await find(domain("new.example"))), "none");
+});
+
+test("questions of one moment are one question", async () => {
+  const one = await cellWith("one", new Set());
+  const find = cellFinder([one]);
+  await Promise.all(Array.from({ length: 20 }, () => find(domain("c.example"))));
+  assert.equal(one.asked, 1);
+});

@@ -1,0 +1,47 @@
+// Finds the cell that a key, a domain or a host belongs to, by asking each of them (owns.ts). What was found is kept for a while, as
+// nothing moves from one cell to another by itself; that nobody has it is never kept, so a new key works at once.
+import { LRUCache } from "lru-cache";
+import { askOperatorUrl } from "../platform/net/operator-fetch.ts";
+import type { DoorCell } from "./cell-list.ts";
+import type { Question } from "./owns.ts";
+
+/** `none`: every cell said no. `unknown`: one that could not be asked might have it. */
+export type Found = { kind: "cell"; cell: DoorCell } | { kind: "none" } | { kind: "unknown" };
+
+export type FindCell = (question: Question) => Promise<Found>;
+
+const KEPT_MAX = 100_000;
+const KEPT_MS = 60_000;
+/** A cell that is slower is asked again with the next question. */
+const ANSWER_MS = 3_000;
+
+/** `cells` in the order in which they are believed: a domain that two of them hold is the first one's. */
+export function cellFinder(cells: readonly DoorCell[], { kept_ms = KEPT_MS }: { kept_ms?: number } = {}): FindCell {
+  const kept = new LRUCache<string, DoorCell>({ max: KEPT_MAX, ttl: kept_ms });
+  const under_way = new Map<string, Promise<Found>>();
+  return async (question) => {
+    const key = `${question.kind}=${question.value}`;
+    const known = kept.get(key);
+    if (known) return { kind: "cell", cell: known };
+    const asking = under_way.get(key) ?? askAll(cells, question).finally(() => under_way.delete(key));
+    under_way.set(key, asking);
+    const found = await asking;
+    if (found.kind === "cell") kept.set(key, found.cell);
+    return found;
+  };
+}
+
+async function askAll(cells: readonly DoorCell[], question: Question): Promise<Found> {
+  const answers = await Promise.all(cells.map((cell) => ask(cell, question)));
+  // One before it that could not be asked may be the right one, but waiting for it would stop the mail of a cell that is well.
+  const owner = cells.find((_, index) => answers[index] === true);
+  if (owner) return { kind: "cell", cell: owner };
+  return { kind: answers.includes(null) ? "unknown" : "none" };
+}
+
+/** Null where it cannot be asked. */
+async function ask({ internal }: DoorCell, { kind, value }: Question): Promise<boolean | null> {
+  const url = `http://${internal}/owns?${new URLSearchParams({ [kind]: value })}`;
+  const answer = (await askOperatorUrl(url, ANSWER_MS)) as { owns?: unknown } | null;
+  return typeof answer?.owns === "boolean" ? answer.owns : null;
+}
