@@ -76,6 +76,7 @@ describe("a setting that is wrong", () => {
     ["POSTERN_LOG_LEVEL", ["bogus", "0"]],
     ["POSTERN_DNS", ["999.1.1.1", "1.1", "1.1.1.1:99999", "1.1.1.1:0", "dns.example", "[::1"]],
     ["POSTERN_PROXY_PROTOCOL_FROM", ["foo", "10.0.0.0/33", "10.0.0.0/", "::1/129", "10.0.0/8", "10.0.0.7:25"]],
+    ["POSTERN_CELLS_DOOR", ["10.0.0.7", "10.0.0.7:99999"]],
     ["POSTERN_TRUSTED_PROXIES", ["proxy.example", "10.0.0.0/33"]],
     ["POSTERN_ALLOWED_NETWORKS", ["*", "10.0.0.0/"]],
     ["POSTERN_PUBLIC_ADDRESSES", ["foo", "10.0.0.0/8", "192.0.2.1:25", "1.2.3"]],
@@ -118,6 +119,13 @@ describe("a setting that is wrong", () => {
       assert.match(found, new RegExp(`^${variable}`));
       assert.ok(!found.includes("secret"), found);
     }
+  });
+
+  it("says nothing by itself where it is about another", () => {
+    const [problem = "", ...more] = problemsOf({ POSTERN_PROXY_TLS: "1" });
+    assert.match(problem, /^POSTERN_PROXY_TLS needs POSTERN_PROXY_PROTOCOL_FROM/);
+    assert.deepEqual(more, []);
+    assert.deepEqual(problemsOf({ POSTERN_PROXY_TLS: "1", POSTERN_PROXY_PROTOCOL_FROM: "10.0.0.7" }), []);
   });
 
   it("is not one that can be used", () => {

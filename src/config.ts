@@ -162,6 +162,9 @@ function settings(reader: Reader): Omit<Config, "master_key" | "unused"> {
   // Of those that were given: a process that has not all roles may well have the port of another one's default.
   const given = placesOf(found).filter(({ variable, port }) => reader.env[variable]?.endsWith(`:${port}`));
   reader.problems.push(...clashesOf(given));
+  if (found.proxies_end_tls && found.proxy_protocol_from.length === 0) {
+    reader.problems.push("POSTERN_PROXY_TLS needs POSTERN_PROXY_PROTOCOL_FROM as well: which load balancers end TLS.");
+  }
   return found;
 }
 
