@@ -22,6 +22,7 @@ import { scratchFolder, secondsSince, type Tried, tryOut } from "./try.ts";
 import { trySetUp } from "./try-setup.ts";
 
 const DEPLOY = join(ROOT, "deploy/debian");
+const UNIT = join(ROOT, "deploy/systemd/postern.service");
 const ARCHITECTURES: Record<string, string> = { x64: "amd64", arm64: "arm64" };
 /** Enough for what is compressed already, and ten times as fast as the strongest. */
 const COMPRESSION = ["-Zxz", "-z1", "--threads-max=1"];
@@ -40,7 +41,9 @@ export function buildDebian(out: string, work: string): string {
   addPackages(program);
   const node = join(ROOT, `node_modules/node-linux-${process.arch}/bin/node`);
   cpSync(node, join(program, "bin/node"));
-  place(join(ROOT, "deploy/systemd/postern.service"), join(tree, "usr/lib/systemd/system"));
+  const units = join(tree, "usr/lib/systemd/system");
+  place(UNIT, units);
+  writeFileSync(join(units, "postern@.service"), unitOfMany(readFileSync(UNIT, "utf8")));
   place(join(DEPLOY, "postern"), join(tree, "usr/bin"));
   place(join(DEPLOY, "postern.env"), join(tree, "etc/postern"));
   mkdirSync(join(tree, "usr/share/doc"), { recursive: true });
@@ -82,6 +85,21 @@ function makeLinks(root: string): void {
 function place(file: string, folder: string): void {
   mkdirSync(folder, { recursive: true });
   cpSync(file, join(folder, file.slice(file.lastIndexOf("/"))));
+}
+
+/** The unit for several Posterns of one machine, such as cells: each with its own settings and data folder, by its name. */
+export function unitOfMany(unit: string): string {
+  const own = "Environment=POSTERN_ENV_FILE=/etc/postern/%i.env POSTERN_DATA=/var/lib/postern/%i";
+  const changes: [string, string][] = [
+    ["Description=Postern, e-mail for products", "Description=Postern, e-mail for products (%i)"],
+    ["# It reads /etc/postern/postern.env itself", "# It reads its file itself"],
+    ["ExecStart=/usr/bin/postern start", `${own}\nExecStart=/usr/bin/postern start`],
+    ["StateDirectory=postern\n", "StateDirectory=postern/%i\n"],
+  ];
+  return changes.reduce((text, [from, to]) => {
+    if (!text.includes(from)) throw new Error(`postern.service has no line "${from.trim()}"`);
+    return text.replace(from, to);
+  }, unit);
 }
 
 /** Whatever the umask of the machine that builds. */
@@ -143,8 +161,10 @@ export async function tryDebian(file: string): Promise<Tried> {
   emptyAgain(root, data);
   const tried = await tryOut((env) => startAsUnit(root, env), "/var/lib/postern");
   inside("apt-get", "install", "--yes", "--no-install-recommends", "systemd");
-  inside("systemd-analyze", "verify", "--man=no", "postern.service");
-  inside("systemd-analyze", "security", "--offline=yes", `--threshold=${EXPOSURE_MAX}`, "postern.service");
+  for (const unit of ["postern.service", "postern@cell_1.service"]) {
+    inside("systemd-analyze", "verify", "--man=no", unit);
+    inside("systemd-analyze", "security", "--offline=yes", `--threshold=${EXPOSURE_MAX}`, unit);
+  }
   inside("apt-get", "purge", "--yes", "postern");
   if (!existsSync(join(root, "var/lib/postern/master.key")))
     throw new Error("purging the package deleted the master key");
