@@ -102,3 +102,70 @@ test("a guess in a text takes none of the day's new contacts, and one among the 
   assert.deepEqual(right, wrong);
   assert.deepEqual(right.slice(-2), ["250 2.0.0", "450 4.7.1"]);
 });
+
+/** The parts of a mail with their fields and contents; what is new in each mail stands as `NEW`. */
+function partsOf(raw: string): string[] {
+  const [head = "", ...rest] = raw.split("\r\n\r\n");
+  const [body, fields] = [rest.join("\r\n\r\n"), head.replace(/\r\n[ \t]+/g, " ")];
+  const named = (pattern: RegExp) => pattern.exec(fields)?.[1] ?? "";
+  const shown = fields.replace(/^(?:Date|Message-ID|DKIM-Signature|X-Postern-Id):.*$|(?<=boundary=).*/gim, "NEW");
+  const boundary = named(/boundary="?([^";\r\n]+)/i);
+  const within =
+    boundary !== ""
+      ? `\r\n${body}`.split(`\r\n--${boundary}`).slice(1, -1)
+      : /^Content-Type: message\/rfc822/im.test(fields)
+        ? [`\r\n${body}`]
+        : null;
+  if (within) return [shown, ...within.flatMap((part) => partsOf(part.slice(2)))];
+  const encoding = named(/^Content-Transfer-Encoding: (\S+)/im);
+  const bytes = encoding === "base64" ? Buffer.from(body, "base64") : Buffer.from(body, "latin1");
+  const text = bytes.toString("latin1");
+  return [shown, encoding === "quoted-printable" ? text.replace(/=\r\n/g, "").replaceAll("=3D", "=") : text];
+}
+
+test("a mail that is sent back attached tells nothing of a guess in its texts, whatever fields and charsets they have", async () => {
+  const wide = (text: string) => Buffer.from(text, "utf16le").toString("base64");
+  const file = (type: string, content: string) => `Content-Type: ${type}\r\n${content}`;
+  const attached = [
+    (guess: string) => file("text/csv; name=a.csv", `\r\na,${guess}`),
+    (guess: string) => file("text/vcard; name=a.vcf", `\r\nBEGIN:VCARD\r\nFN:x\r\nEMAIL:${guess}\r\nEND:VCARD`),
+    (guess: string) =>
+      file("text/plain; charset=utf-16le; name=a.txt", `Content-Transfer-Encoding: base64\r\n\r\n${wide(guess)}`),
+    (guess: string) =>
+      file(
+        "text/plain; charset=latin1; name=a.txt",
+        `Content-Transfer-Encoding: quoted-printable\r\n\r\ncaf=E9 ${guess}`,
+      ),
+    (guess: string) =>
+      file("message/rfc822", `\r\nFrom: ${guess}\r\nTo: x@y.example\r\nSubject: s\r\n\r\nHello ${guess}`),
+    (guess: string) =>
+      file(
+        "message/rfc822",
+        `\r\nSubject: ${guess}\r\nContent-Type: multipart/alternative; boundary=q\r\n\r\n--q\r\n\r\n${guess}\r\n--q\r\nContent-Type: text/html\r\n\r\n<b>${guess}</b>\r\n--q--`,
+      ),
+  ];
+  for (const [at, write] of attached.entries()) {
+    const answers = await Promise.all(
+      [D, OTHER].map(async (guess) => {
+        const a = await alias();
+        const head = `To: ${a.full}\r\nContent-Type: multipart/mixed; boundary=x\r\n`;
+        const asked = await simulate({
+          from: C,
+          to: a.full,
+          head,
+          text: `--x\r\n\r\nhello\r\n--x\r\n${write(guess)}\r\n--x--`,
+        });
+        const { messages } = await simulate({
+          to: asked.messages[0].mail.from.address,
+          head: "Content-Type: multipart/mixed; boundary=outer\r\n",
+          text: `--outer\r\n\r\nsee\r\n--outer\r\nContent-Type: message/rfc822\r\n\r\n${asked.messages[0].raw}\r\n--outer--`,
+        });
+        assert.equal(messages.length, 1, `${at}: ${(await activity(a.id)).join("; ")}`);
+        return partsOf(messages[0].raw.trimEnd()).map((part) => part.replaceAll(a.full, "ALIAS"));
+      }),
+    );
+    const [right, wrong] = answers;
+    const turned = wrong?.map((part) => part.replace(/annb|a\0n\0n\0b/g, (name) => name.replace("b", "a")));
+    assert.deepEqual(right, turned, `${at}`);
+  }
+});

@@ -103,7 +103,7 @@ const utf7 = /^(?:cs)?(?:unicode-?1-?1-?)?utf[-_]?7$/;
 
 /** Decodes bytes with a label as it stood in the mail; "" is no label. */
 export function decodeText(bytes: Buffer, label: string): DecodedText {
-  const name = normalizeLabel(label);
+  const name = charsetOf(label);
   const found = decodeAs(bytes, name);
   const { text, defect } = found ?? { text: guess(bytes), defect: "unknown_charset" as const };
   return { text: withoutBom(text).toWellFormed(), defect };
@@ -113,7 +113,8 @@ export function decodeText(bytes: Buffer, label: string): DecodedText {
 const known = new Map<string, string>();
 const knownMax = 100;
 
-function normalizeLabel(label: string): string {
+/** The charset that a label means, as iconv-lite names it where it knows it. */
+export function charsetOf(label: string): string {
   const before = known.get(label);
   if (before !== undefined) return before;
   const name = nameOfLabel(label);
@@ -137,7 +138,7 @@ function nameOfLabel(label: string): string {
 
 /** Is it no label, or one that writers give to everything? */
 export function saysNothing(label: string): boolean {
-  return unsaid.has(normalizeLabel(label));
+  return unsaid.has(charsetOf(label));
 }
 
 /** Null when the charset is not known. */
@@ -171,7 +172,7 @@ const JIS = /\x1b\$[@B]/;
  * and brackets.
  */
 export function decodePlainText(bytes: Buffer, label: string): DecodedText {
-  const name = normalizeLabel(label);
+  const name = charsetOf(label);
   const isJis = (unsaid.has(name) || name === "utf-8" || name === "utf8") && bytes.includes("\x1b$") && holdsJis(bytes);
   return decodeText(bytes, isJis ? "iso-2022-jp" : label);
 }

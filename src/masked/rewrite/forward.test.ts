@@ -2,9 +2,11 @@
 import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { describe, it } from "node:test";
+import iconv from "iconv-lite";
 import PostalMime from "postal-mime";
 import { parseMessage } from "../../mail/mime/parse-message.ts";
 import { buildForward, type ForwardParts, mailtoToLeave } from "./forward.ts";
+import { createHider } from "./sent-content.ts";
 
 const R = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
 const A = "k3x@mask.example";
@@ -30,6 +32,7 @@ const PARTS: ForwardParts = {
 };
 const forward = (text: string, parts: Partial<ForwardParts> = {}) =>
   buildForward(Buffer.from(text.replace(/\r?\n/g, "\r\n")), { ...PARTS, ...parts }).toString();
+const TOKEN = `r.${"c".repeat(26)}@mask.example`;
 const fieldNames = (text: string) => text.slice(0, text.indexOf("\r\n\r\n")).match(/^[A-Za-z-]+(?=:)/gm);
 
 describe("a forward", () => {
@@ -156,6 +159,61 @@ body
     for (const field of ["Subject: x", "Date: ", "Date: vendredi", "Date: Fri, 20 Nov 2026 12:00:00 +0100 (été)"]) {
       assert.equal(date(field), "Fri, 20 Nov 2026 11:00:07 +0000", field);
     }
+  });
+
+  it("has tokens in texts that stay otherwise as they came: their type, charset, marks and line ends", async () => {
+    const hider = createHider([{ reverse: TOKEN, email: D }], "00");
+    const utf16 = (text: string) => Buffer.from(`\ufeff${text}`, "utf16le");
+    const files: [type: string, write: (text: string) => Buffer][] = [
+      ["text/csv; name=a.csv", (text) => Buffer.from(`a,${text}\nb`)],
+      ["text/csv; name=a.csv", (text) => Buffer.from(`\ufeffGrüße,${text}\r\n`)],
+      ["text/plain; charset=iso-8859-1; name=a.txt", (text) => Buffer.from(`Gr\xfc\xdfe ${text}`, "latin1")],
+      ["text/x-log; charset=us-ascii; name=a.log", (text) => Buffer.from(`at ${text}\r`)],
+      ["text/plain; charset=utf-16; name=a.txt", utf16],
+      ["text/plain; charset=utf-16; name=a.txt", (text) => utf16(text).swap16()],
+      ["text/plain; charset=utf-16le; name=a.txt", (text) => Buffer.from(text, "utf16le")],
+      ["text/plain; charset=big5; name=a.txt", (text) => iconv.encode(`您好 ${text}`, "big5")],
+      ["text/plain; charset=GB2312", (text) => iconv.encode(`你好 ${text}`, "gb18030")],
+      ["text/html", (text) => Buffer.from(`<p>${text}</p>\n`)],
+    ];
+    for (const [type, write] of files) {
+      const given = `Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: ${type}\nContent-Transfer-Encoding: base64\n\n`;
+      const sent = forward(`From: a@b.example\n${given}${write(D).toString("base64")}\n--b--\n`, { hider });
+      const [, head = "", body = ""] = /--b\r\n([\s\S]*?)\r\n\r\n([\s\S]*?)\r\n--b--/.exec(sent) ?? [];
+      assert.deepEqual(head.split("\r\n").sort(), [`Content-Transfer-Encoding: base64`, `Content-Type: ${type}`], type);
+      assert.deepEqual(Buffer.from(body, "base64"), write(TOKEN), type);
+    }
+  });
+
+  it("reads as it came where a part that holds a token has no fields, or none of a text", async () => {
+    const hider = createHider([{ reverse: TOKEN, email: D }], "00");
+    const hidden = (text: string) => text.replaceAll(D, TOKEN);
+    const alternative = (head: string) =>
+      `Content-Type: multipart/alternative; boundary=q\n\n--q\n${head}\nto ${D}\n--q\nContent-Type: text/html\n\n<p>to ${D}</p>\n--q--\n`;
+    for (const head of ["", "\n", "X-Part: 1\n\n", "Content-Language: de\n\n"]) {
+      for (const [before, after] of [
+        ["", ""],
+        [
+          "Content-Type: multipart/mixed; boundary=b\n\n--b\n\nsee\n--b\nContent-Type: message/rfc822\n\nTo: x@y.example\n",
+          "--b--\n",
+        ],
+      ]) {
+        const given = `From: a@b.example\n${before}${alternative(head)}${after}`;
+        const mail = await PostalMime.parse(forward(given, { hider }));
+        const wanted = await PostalMime.parse(hidden(given.replaceAll("\n", "\r\n")));
+        const [read, meant] = [mail, wanted].map(({ text, html }) =>
+          [text, html].map((one) => one?.replace(/\s+/g, " ").trim()).join(),
+        );
+        assert.equal(read, meant, given);
+        assert.equal(read?.split(TOKEN).length, 3, given);
+      }
+    }
+    // Attached mail with the mailbox in its first field and in a text that has no field of its own.
+    const attached = `From: ${D}\nTo: x@y.example\nSubject: s\n\nHello ${D}\n`;
+    const sent = forward(`From: a@b.example\nContent-Type: message/rfc822\n\n${attached}`, { hider });
+    const inner = parseMessage(Buffer.from(sent.slice(sent.indexOf("\r\n\r\n") + 4)));
+    assert.deepEqual([inner.text?.trim(), inner.subject, sent.match(/^From:/gm)?.length], [`Hello ${TOKEN}`, "s", 2]);
+    assert.doesNotMatch(sent, new RegExp(D));
   });
 
   it("shows invitations as if they were for the mailbox, in every encoding", async () => {

@@ -101,5 +101,9 @@ describe("a reply", () => {
     assert.deepEqual(await sent(csv, marked(D)), { content: marked(A), charset: "utf-8" });
     const odd = await sent("text/csv; charset=utf-7; name=a.csv", Buffer.from("a+AEA-b"));
     assert.deepEqual(odd, { content: Buffer.from("a@b"), charset: "utf-8" });
+    const changed = await sent("text/csv; charset=utf-7; name=a.csv", Buffer.from(`Gr+APw-n ${D}`));
+    assert.deepEqual(changed, { content: Buffer.from(`Grün ${A}`), charset: "utf-8" });
+    const wide = (text: string) => Buffer.from(`\ufeff${text}`, "utf16le").swap16();
+    assert.deepEqual((await sent("text/csv; charset=utf-16; name=a.csv", wide(`a,${D}`))).content, wide(`a,${A}`));
   });
 });

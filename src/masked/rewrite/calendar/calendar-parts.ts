@@ -15,6 +15,7 @@ import { textHeader } from "../../../mail/mime/write/encode-header.ts";
 import { oneLine } from "../header-fields.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "../scrub/part-fields.ts";
 import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts";
+import { changedFile, type TextFile } from "../scrub/text-files.ts";
 import type { ContentHider } from "../sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
@@ -104,7 +105,8 @@ function guardMessage(given: Buffer, people: Guarding, nesting: number): Buffer 
   const leaves = leavesOf(root);
   const edits = leaves.flatMap((part) => guardPart(part, work));
   if (nesting > 0) edits.unshift(...hiddenHead(work));
-  edits.sort((a, b) => a.start - b.start);
+  // What is put in stands before what is taken out at the same place.
+  edits.sort((a, b) => a.start - b.start || a.end - b.end);
   if (defects.has("too_many_parts")) edits.push(cutBehind(leaves, root, bytes));
   const edited = edits.length === 0 ? given : applied(bytes, edits);
   return people.hider === null || !leaves.some((part) => filenameOf(part) !== "")
@@ -210,26 +212,42 @@ function written(work: Work, part: Part, range: Range, by: { type: string; encod
  */
 function readable(work: Work, part: Part, range: Range): Edit[] {
   const { hider } = work.people;
-  const isPlain = part.type === "text/plain";
   const content = contentOf(part);
-  const isInline = isPlain && INLINE.test(content.toString("latin1"));
+  const label = part.parameters.get("charset")?.trim() ?? "";
+  const isInline = part.type === "text/plain" && INLINE.test(content.toString("latin1"));
   if (!isInline && hider === null) return [];
-  const { text } = decodeText(content, part.parameters.get("charset") ?? "");
+  const { text } = decodeText(content, label);
   const bare = isInline ? text.replace(new RegExp(INLINE, "gim"), "| $&") : text;
   const hidden = hider === null ? bare : hideIn(hider, part, bare);
   if (hidden === text) return [];
+  if (!isInline) return tokenized(work, part, range, changedFile(hidden, content, label));
+  const { encoding, body } = encodeText(hidden);
+  const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : body;
+  return written(work, part, range, { type: `${part.type}; charset=utf-8`, encoding, body: bytes });
+}
+
+/**
+ * A text with tokens in it, that is otherwise as it came, byte for byte: its reader hands it on as a file, and another charset,
+ * or one that is named where none was, would tell the contact that its guess was right.
+ */
+function tokenized(work: Work, part: Part, range: Range, { bytes, charset }: TextFile): Edit[] {
+  // Bare line ends, too, are as they came: a program quotes it as it does any other mail.
+  const body = encodeBase64(bytes);
+  if (charset === (part.parameters.get("charset")?.trim() || null)) {
+    return [
+      ...inHead(part, work.bytes, ENCODING_FIELD, "Content-Transfer-Encoding: base64\r\n"),
+      bodyEdit(range, body),
+    ];
+  }
   const words = ["format", "delsp"].flatMap((name) => {
     const value = part.parameters.get(name) ?? "";
-    return /^[A-Za-z]{1,20}$/.test(value) && !isInline ? [`; ${name}=${value}`] : [];
+    return /^[A-Za-z]{1,20}$/.test(value) ? [`; ${name}=${value}`] : [];
   });
-  const type = `${part.type}; charset=utf-8${words.join("")}`;
-  // Bare line ends, too, are as they came: a program quotes it as it does any other mail.
-  const bytes = encodeBase64(Buffer.from(hidden));
-  if (hidden !== bare) return written(work, part, range, { type, encoding: "base64", body: bytes });
-  const { encoding, body } = encodeText(bare);
-  const short = typeof body === "string" ? Buffer.from(body, "latin1") : body;
-  return written(work, part, range, { type, encoding, body: short });
+  const type = `${part.type}; charset=${charset ?? "utf-8"}${words.join("")}`;
+  return written(work, part, range, { type, encoding: "base64", body });
 }
+
+const ENCODING_FIELD = /^content-transfer-encoding$/i;
 
 function hideIn(hider: ContentHider, part: Part, text: string): string {
   if (part.type === "text/plain" && filenameOf(part) === "") return hider.text(text).text;
@@ -264,12 +282,19 @@ function bodyEdit([start, end]: Range, bytes: Buffer): Edit {
   return { start, end, bytes };
 }
 
-/** Takes fields out of a part's head and puts others in the place of the first. */
-function inHead({ headers }: Part, bytes: Buffer, names: RegExp, fields: string): Edit[] {
+/** Takes fields out of a part's head and puts others in the place of the first, or before all that stands there. */
+function inHead({ headers, head }: Part, bytes: Buffer, names: RegExp, fields: string): Edit[] {
+  const [, end] = rangeOf(head, bytes);
   const gone = headers.filter(({ name }: Header) => names.test(name)).map(({ raw }) => rangeOf(raw, bytes));
-  const [at] = gone[0] ?? rangeOf(headers[0]?.raw ?? bytes, bytes);
-  return [{ start: at, end: at, bytes: Buffer.from(fields) }, ...gone.map((range) => bodyEdit(range, Buffer.alloc(0)))];
+  const [at] = gone[0] ?? rangeOf(headers[0]?.raw ?? head, bytes);
+  const put: Edit = { start: at, end: at, bytes: Buffer.from(fields) };
+  const taken = gone.map((range) => bodyEdit(range, NOTHING));
+  // A body that begins without an empty line: what is put in its place might be read as fields.
+  const isOpen = !/(?:^|\n)\r?\n$/.test(head.toString("latin1"));
+  return [put, ...taken, ...(isOpen ? [{ start: end, end, bytes: Buffer.from("\r\n") }] : [])];
 }
+
+const NOTHING = Buffer.alloc(0);
 
 /** What lies behind the last part that was read was looked at by nobody. */
 function cutBehind(leaves: readonly Part[], root: Part, bytes: Buffer): Edit {

@@ -2,7 +2,7 @@
 // byte order and its line ends, because programs read it: XML says its encoding itself, shells choke on CR.
 import { isUtf8 } from "node:buffer";
 import iconv from "iconv-lite";
-import { decodeText } from "../../../mail/mime/decode-charset.ts";
+import { charsetOf, decodeText } from "../../../mail/mime/decode-charset.ts";
 
 /** `charset` as its label stood; null when none stood there. */
 export type TextFile = { bytes: Buffer; charset: string | null };
@@ -15,18 +15,27 @@ export function unchangedFile(bytes: Buffer, label: string): TextFile {
     : { bytes: Buffer.from(decodeText(bytes, label).text), charset: "utf-8" };
 }
 
-/** The new text of a file, as its bytes before were written; in UTF-8 where its charset has no room for it. */
+/**
+ * The new text of a file, as its bytes before were written: by what gives just these bytes again, if anything does. In UTF-8
+ * where its charset has no room for it.
+ */
 export function changedFile(text: string, before: Buffer, label: string): TextFile {
+  if (label !== "" && !isTable(label)) return { bytes: Buffer.from(text), charset: "utf-8" };
   const addBOM = MARKS.some((mark) => before.subarray(0, mark.length).equals(mark));
   const charset = label === "" ? null : label;
-  const names = label !== "" ? [label, "windows-1252"] : [isUtf8(before) ? "utf-8" : "windows-1252"];
-  for (const name of names.filter(isTable)) {
+  const names = [...(label === "" ? [] : [charsetOf(label), label]), ...WRITTEN].filter(isTable);
+  const known = decodeText(before, label).text;
+  const exact = names.find((name) => iconv.encode(known, name, { addBOM }).equals(before)) ?? [];
+  const others = label !== "" ? [label, "windows-1252"] : [isUtf8(before) ? "utf-8" : "windows-1252"];
+  for (const name of [exact, ...others.filter(isTable)].flat()) {
     const bytes = iconv.encode(text, name, { addBOM });
     if (decodeText(bytes, label).text === text) return { bytes, charset };
   }
   return { bytes: Buffer.from(text), charset: "utf-8" };
 }
 
+/** What texts are written in, whatever their label says, or where it leaves the order of bytes open. */
+const WRITTEN = ["utf-8", "windows-1252", "utf-16le", "utf-16be", "utf-32le", "utf-32be"];
 const MARKS = [Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
 
 /** A charset with a table, which the leak gate reads as well: not UTF-7, and none of iconv-lite's encodings of bytes. */
