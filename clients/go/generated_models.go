@@ -770,9 +770,9 @@ type CreateMaskedAliasRequest struct {
 	// that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves, the
 	// activity says where it is, and its author is informed which file
 	UnopenedFiles *string `json:"unopened_files" postern:"optional"`
-	// The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes,
-	// in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
-	// display_name, or the alias, stands there
+	// The author's own name, as the From line of the reply has it. It never stands beside the address, in heads of
+	// attached mail or in calendars. leave: elsewhere it stays. replace: before the first quote and the line above
+	// it display_name, or the alias, stands there
 	OwnName *string `json:"own_name" postern:"optional"`
 	// When the author of a sent reply is mailed what was changed in it
 	ReplyReport *string `json:"reply_report" postern:"optional"`

@@ -121,7 +121,7 @@ const settings = {
   own_name: Type.Optional(
     OneOf(OWN_NAME, {
       description:
-        "The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace: display_name, or the alias, stands there",
+        "The author's own name, as the From line of the reply has it. It never stands beside the address, in heads of attached mail or in calendars. leave: elsewhere it stays. replace: before the first quote and the line above it display_name, or the alias, stands there",
     }),
   ),
   reply_report: Type.Optional(

@@ -2726,7 +2726,7 @@ export interface components {
              */
             unopened_files?: "hold" | "send" | null;
             /**
-             * @description The author's own name, as the From line of the reply has it. It never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace: display_name, or the alias, stands there
+             * @description The author's own name, as the From line of the reply has it. It never stands beside the address, in heads of attached mail or in calendars. leave: elsewhere it stays. replace: before the first quote and the line above it display_name, or the alias, stands there
              * @enum {string|null}
              */
             own_name?: "leave" | "replace" | null;

@@ -62,6 +62,11 @@ test("the owner's name beside the address becomes the alias's, however programs 
   }
   const html = `<p>Yes.</p><b>To:</b> Lena&nbsp;Quokka &lt;<a href="mailto:${D}">${D}</a>&gt; <a href="mailto:${D}">Lena Quokka</a>`;
   assert.doesNotMatch((await sent(`Content-Type: text/html\n\n${html}\n`)).html, /quokka/i);
+  const word = `<b>Von:</b> <b>Lena</b> <span class=SpellE>Quokka</span> &lt;${D}&gt;`;
+  assert.equal(
+    (await sent(`Content-Type: text/html\n\n${word}\n`)).html.trim(),
+    `<b>Von:</b> <b>Anna</b><span class=SpellE></span> &lt;${A}&gt;`,
+  );
 });
 
 test("in running text the name stays, unless the alias's setting replaces it; what a contact may have sent is never changed", async () => {
@@ -70,6 +75,9 @@ test("in running text the name stays, unless the alias's setting replaces it; wh
   const { text } = await sent(body, { own_name: "replace" });
   assert.match(text, /-- \nAnna\n/);
   assert.match(text, /> Lena Quokka, Mara Wombat/, "an answer to a guess");
+  const tagged = "<p>Lena <span class=SpellE>Quokka</span></p><blockquote>Lena <i>Quokka</i></blockquote>";
+  const { html } = await sent(`Content-Type: text/html\n\n${tagged}\n`, { own_name: "replace" });
+  assert.equal(html.trim(), "<p>Anna<span class=SpellE></span></p><blockquote>Lena <i>Quokka</i></blockquote>");
 });
 
 test("the contact card of somebody else arrives, the author's own does not", async () => {
@@ -83,6 +91,29 @@ test("the contact card of somebody else arrives, the author's own does not", asy
   assert.match(both?.text ?? "", /^BEGIN:VCARD\s+FN:Bob\s+EMAIL:bob@b\.example\s+END:VCARD\s*$/);
   assert.deepEqual((await withCards(card("Lena Quokka", "lena@elsewhere.example"))).files, []);
   assert.deepEqual((await withCards(card("L.", D))).files, []);
+});
+
+test("the author's own contact card is known in the forms that telephones and address books write", async () => {
+  const author = FROM.replace('"Lena Quokka"', "=?utf-8?Q?L=C3=A9na_Q=C3=BCokka?=");
+  const qp = "N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:Q=C3=BCokka;L=C3=A9=\nna;;;";
+  const own = [
+    "N:Qüokka;Léna;;;",
+    "N:Qüokka;Léna;M.;Dr.;\nTEL:+1",
+    qp,
+    "FN;QUOTED-PRINTABLE;CHARSET=ISO-8859-1:L=E9na Q=FCokka",
+    "item1.FN:Léna Qüokka",
+    "FN:Lé\n na Qüokka",
+    `FN:L.\nEMAIL;ENCODING=QUOTED-PRINTABLE:${D.replace("@", "=40").replace("real", "re=\nal")}`,
+  ];
+  const others = ["N:Wombat;Léna;;;", "N:Qüokka;Mara;;;", qp.replace("Q=C3=BC", "Qu")];
+  const cardsOf = async (lines: string) => {
+    const part = `Content-Type: text/x-vcard; charset=utf-8; name=a.vcf\nContent-Transfer-Encoding: 8bit\n\nBEGIN:VCARD\nVERSION:2.1\n${lines}\nEND:VCARD\n`;
+    const body = `${author}Content-Type: multipart/mixed; boundary=b\n\n--b\n\nsee\n--b\n${part}--b--\n`;
+    const result = buildReply(Buffer.from(body.replace(/\r?\n/g, "\r\n")), order());
+    return result.kind === "built" ? /a\.vcf/.test(result.bytes.toString()) : result.kind;
+  };
+  for (const lines of own) assert.equal(await cardsOf(lines), false, lines);
+  for (const lines of others) assert.equal(await cardsOf(lines), true, lines);
 });
 
 test("a calendar keeps its name, an attached mail tells its date in UTC", async () => {

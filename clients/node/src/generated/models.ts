@@ -374,9 +374,9 @@ export type CreateMaskedAliasRequest = {
    */
   unopened_files?: "hold" | "send" | (string & {}) | null;
   /**
-   * The author's own name, as the From line of the reply has it. It never stands beside the address, above
-   * quotes, in heads of attached mail or in calendars. leave: in running text and signatures it stays. replace:
-   * display_name, or the alias, stands there
+   * The author's own name, as the From line of the reply has it. It never stands beside the address, in heads of
+   * attached mail or in calendars. leave: elsewhere it stays. replace: before the first quote and the line above
+   * it display_name, or the alias, stands there
    */
   own_name?: "leave" | "replace" | (string & {}) | null;
   /** When the author of a sent reply is mailed what was changed in it */

@@ -94,8 +94,8 @@ final class MaskedAliases
      *     // file. send: it leaves, the activity says where it is, and its author is informed which file
      *     unopened_files?: string|null,
      *     // The author's own name, as the From line of the reply has it. It never stands beside the address,
-     *     // above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
-     *     // it stays. replace: display_name, or the alias, stands there
+     *     // in heads of attached mail or in calendars. leave: elsewhere it stays. replace: before the first
+     *     // quote and the line above it display_name, or the alias, stands there
      *     own_name?: string|null,
      *     // When the author of a sent reply is mailed what was changed in it
      *     reply_report?: string|null,

@@ -89,6 +89,7 @@ const HIDING: Record<string, Buffer> = {
   "behind a file too large to be unpacked": zip({ "a.bin": Buffer.alloc(31_000_000), "core.xml": xml(D) }),
   "a packed note of a picture": png("zTXt", "Author\0\0", D),
   "a packed international note": png("iTXt", "XML:com.adobe.xmp\0\x01\0\0\0", `<x:xmpmeta>${D}</x:xmpmeta>`),
+  "a packed profile of colours": png("iCCP", "Display\0\0", D),
   "a profile in hexadecimal digits": png(
     "zTXt",
     "Raw profile type exif\0\0",

@@ -1,4 +1,4 @@
-// The notes in pictures that do not stand in their bytes as they are, for the leak gate: packed ones of PNG (zTXt, iTXt), and
+// The notes in pictures that do not stand in their bytes as they are, for the leak gate: packed ones of PNG (zTXt, iTXt, iCCP), and
 // those of GIF, which are cut into blocks. What others (EXIF, XMP, IPTC of JPEG, TIFF, WebP) say is plain.
 // RFC 2083 §4.2.3 and W3C PNG §11.3.3 (text chunks), GIF89a §24 and §26 (comments, applications).
 import { inflateSync } from "node:zlib";
@@ -17,7 +17,8 @@ function* pngNotes(file: Buffer, room: Room): Iterable<Buffer> {
     const end = at + 8 + file.readUInt32BE(at);
     const type = file.toString("latin1", at + 4, at + 8);
     const chunk = file.subarray(at + 8, end);
-    const packed = type === "zTXt" ? behind(chunk, 1).subarray(1) : type === "iTXt" ? packedText(chunk) : null;
+    const packed =
+      type === "zTXt" || type === "iCCP" ? behind(chunk, 1).subarray(1) : type === "iTXt" ? packedText(chunk) : null;
     if (packed) yield* room.unpack((limit) => inflateSync(packed, limit));
     at = end + 4;
   }

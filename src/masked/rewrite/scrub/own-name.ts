@@ -17,13 +17,13 @@ export function telling(name: string | null, alias: string | null): string | nul
   return isWord && plain.toLowerCase() !== (alias ?? "").trim().toLowerCase() ? plain : null;
 }
 
-/** A pattern of the name, its words in both orders, across blanks, line ends and marks of quotes. */
+/** A pattern of the name, its words in both orders, across blanks, line ends, marks of quotes and tags (Word sets some in each name). */
 export function nameSource(name: string): string {
   const words = name
     .split(/[\s,]+/)
     .filter((word) => word !== "")
     .map((word) => RegExp.escape(word));
-  const gap = "(?:[\\s>|]|&nbsp;|&#160;){1,8}";
+  const gap = "(?:[\\s>|]|&nbsp;|&#160;|<[^<>]{0,400}>){1,8}";
   const turned = words.length < 2 ? [] : [`${words.at(-1)},${gap}${words.slice(0, -1).join(gap)}`];
   return `(?<![\\p{L}\\p{N}])(?:${[words.join(gap), ...turned].join("|")})(?![\\p{L}\\p{N}])`;
 }
@@ -31,11 +31,16 @@ export function nameSource(name: string): string {
 /** Every place of the name. */
 export function replaceName(text: string, author: string, to: string): { text: string; count: number } {
   let count = 0;
-  const replaced = text.replace(new RegExp(nameSource(author), "giu"), () => {
+  const replaced = text.replace(new RegExp(nameSource(author), "giu"), (found) => {
     count += 1;
-    return to;
+    return to + tagsIn(found, author);
   });
   return { text: replaced, count };
+}
+
+/** The tags within a name, which are closed or opened outside of it. */
+function tagsIn(found: string, author: string): string {
+  return author.includes("<") ? "" : (found.match(/<[^<>]*>/g) ?? []).join("");
 }
 
 /** The name beside addresses that `mark` stands before. */
@@ -45,12 +50,14 @@ export function replaceNameBeside(
 ): { text: string; count: number } {
   if (!text.includes(mark)) return { text, count: 0 };
   let count = 0;
-  const put = (kept: string, before: boolean) => {
+  const put = (whole: string, kept: string, isBefore: boolean) => {
     count += 1;
-    return before ? name + kept : kept + name;
+    const found = isBefore ? whole.slice(0, -kept.length) : whole.slice(kept.length);
+    const written = name + tagsIn(found, author);
+    return isBefore ? written + kept : kept + written;
   };
   const before = new RegExp(`${nameSource(author)}(${BETWEEN}${RegExp.escape(mark)})`, "giu");
   const behind = new RegExp(`(${RegExp.escape(`${mark}${own.email}`)}${BEHIND})${nameSource(author)}`, "giu");
-  const first = text.replace(before, (_, kept: string) => put(kept, true));
-  return { text: first.replace(behind, (_, kept: string) => put(kept, false)), count };
+  const first = text.replace(before, (whole, kept: string) => put(whole, kept, true));
+  return { text: first.replace(behind, (whole, kept: string) => put(whole, kept, false)), count };
 }

@@ -19,9 +19,10 @@ import { namedAnew } from "../calendar/calendar-person.ts";
 import { type Change, createLedger, type Ledger } from "../changes.ts";
 import { oneLine } from "../header-fields.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
+import { isCardOf, readableCard } from "./contact-cards.ts";
 import { unwrapFlowed } from "./flowed.ts";
 import { nestedHead } from "./nested-head.ts";
-import { nameSource, replaceName, replaceNameBeside } from "./own-name.ts";
+import { replaceName, replaceNameBeside } from "./own-name.ts";
 import { fateOf, isCard } from "./part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
@@ -164,9 +165,13 @@ function rebuild(part: Part, work: Work): BuiltPart | null {
 function othersCards(text: string, work: Work): string {
   const { strict } = work.replacers;
   const cards = text.match(/^BEGIN:VCARD\b[\s\S]*?^END:VCARD[^\n]*(?:\n|$)/gim) ?? [];
-  const isOwn = (card: string) =>
-    strict.html(card.replace(/\r?\n[ \t]/g, "")).text.includes(`${work.mark}${work.own.email}`) ||
-    (work.author !== null && new RegExp(`^(?:FN|N)[^:\\n]*:.*${nameSource(work.author)}`, "imu").test(card));
+  const isOwn = (card: string) => {
+    const lines = readableCard(card);
+    return (
+      strict.html(lines).text.includes(`${work.mark}${work.own.email}`) ||
+      (work.author !== null && isCardOf(lines, work.author))
+    );
+  };
   return cards.filter((card) => !isOwn(card)).join("");
 }
 

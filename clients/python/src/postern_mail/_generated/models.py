@@ -519,8 +519,8 @@ _CreateMaskedAliasRequestOptional = TypedDict("_CreateMaskedAliasRequestOptional
     # file. send: it leaves, the activity says where it is, and its author is informed which file
     "unopened_files": "Optional[Union[Literal['hold', 'send'], str]]",
     # The author's own name, as the From line of the reply has it. It never stands beside the address,
-    # above quotes, in heads of attached mail or in calendars. leave: in running text and signatures
-    # it stays. replace: display_name, or the alias, stands there
+    # in heads of attached mail or in calendars. leave: elsewhere it stays. replace: before the first
+    # quote and the line above it display_name, or the alias, stands there
     "own_name": "Optional[Union[Literal['leave', 'replace'], str]]",
     # When the author of a sent reply is mailed what was changed in it
     "reply_report": "Optional[Union[Literal['never', 'hidden', 'always'], str]]",

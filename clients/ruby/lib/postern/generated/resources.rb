@@ -985,8 +985,9 @@ module Postern
       #   leave, and its author is informed which file. send: it leaves, the activity says where it is, and
       #   its author is informed which file
       # @option input [String] :own_name The author's own name, as the From line of the reply has it. It
-      #   never stands beside the address, above quotes, in heads of attached mail or in calendars. leave: in
-      #   running text and signatures it stays. replace: display_name, or the alias, stands there
+      #   never stands beside the address, in heads of attached mail or in calendars. leave: elsewhere it
+      #   stays. replace: before the first quote and the line above it display_name, or the alias, stands
+      #   there
       # @option input [String] :reply_report When the author of a sent reply is mailed what was changed in
       #   it
       # @option input [String] :tracking_pixels cut: forwards have no pictures that nobody is to see
