@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import PostalMime from "postal-mime";
+import { guardCalendars } from "./calendar/calendar-parts.ts";
 import { buildReply, type ReplyOrder } from "./reply.ts";
 import { A, C, D, HEAD, order, R } from "./reply-order.fixture.ts";
+import { createHider } from "./sent-content.ts";
 
 const FROM = HEAD.replace("From: Anna <", 'From: "Lena Quokka" <');
 
@@ -128,4 +130,45 @@ test("a calendar keeps its name, an attached mail tells its date in UTC", async 
   );
   assert.match(files[0]?.text ?? "", /SUMMARY:Concert with Anna/);
   assert.match(files[1]?.text ?? "", /^Date: Fri, 20 Nov 2026 15:05:00 \+0000\r?$/m);
+});
+
+test("a contact's own card or calendar comes back as it sent it, whoever is named in it", () => {
+  const key = "00";
+  const card = (name: string) => `BEGIN:VCARD\nVERSION:3.0\nFN:${name}\nTEL:+1\nEND:VCARD\n`;
+  const crowd = Array.from({ length: 300 }, (_, at) => card(`Guest ${at}`)).join("");
+  const event = (lines: string) =>
+    `BEGIN:VCALENDAR\nVERSION:2.0\nMETHOD:PUBLISH\nBEGIN:VEVENT\n${lines}\nEND:VEVENT\nEND:VCALENDAR\n`;
+  const shapes: ((name: string) => string)[] = [
+    (name) => `text/vcard; name=a.vcf\n\n${card(name)}`,
+    (name) => `application/octet-stream; name=a.vcf\n\n${card("Bob")}${card(name)}`,
+    (name) => `text/x-vcard; name=a.vcf\n\n${crowd}${card(name)}`,
+    (name) => `text/calendar; name=a.ics\n\n${event(`UID:1@c.example\nSUMMARY:Talk with ${name}`)}`,
+    (name) => `text/calendar; name=a.ics\n\n${event(`UID:for ${D}\nDESCRIPTION:Talk with\n  ${name}`)}`,
+    (name) => `application/ics; name=a.ics\n\n${event(`COMMENT:${name}`)}`,
+  ];
+  const replied = (parts: string, digests: string[]) => {
+    const raw = `${FROM}${parts}`.replace(/\r?\n/g, "\r\n");
+    const reply = buildReply(Buffer.from(raw), {
+      ...order(),
+      sent: { key, digests, tokens: [{ reverse: R, email: D }] },
+    });
+    return reply.kind === "built" ? reply.bytes.toString().replace(/=_\w+/g, "") : reply.kind;
+  };
+  for (const shape of shapes) {
+    const [right, wrong] = ["Lena Quokka", "Mara Quokka"].map((name) => {
+      const parts = `Content-Type: multipart/mixed; boundary=b\n\n--b\n\nsee\n--b\nContent-Type: ${shape(name)}--b--\n`;
+      const hider = createHider([{ reverse: R, email: D }], key);
+      const came = Buffer.from(`From: ${C}\nMIME-Version: 1.0\n${parts}`.replace(/\r?\n/g, "\r\n"));
+      const forwarded = guardCalendars(came, { known: [], author: R, hider }).toString();
+      const back = forwarded.slice(forwarded.indexOf("Content-Type: multipart"));
+      const known = [...hider.digests, ...hider.linked];
+      return { known: replied(back, known), unknown: replied(back, []) };
+    });
+    assert.ok(right && wrong);
+    assert.notEqual(right.known, right.unknown, "nobody else gets it so");
+    const read = (text: string) =>
+      text.replace(/(?<=\r\n\r\n)[A-Za-z0-9+/=\r\n]{40,}/g, (body) => Buffer.from(body, "base64").toString());
+    assert.equal(read(right.known), read(wrong.known).replaceAll("Mara", "Lena"), shape("x").slice(0, 200));
+    assert.ok(read(right.known).replace(/\r\n /g, "").includes("Lena Quokka"), shape("x").slice(0, 200));
+  }
 });

@@ -11,7 +11,7 @@ import { withRuns } from "./scrub/encoded-runs.ts";
 import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
-import { keepingSent, rejoining, restoring, type SentContent } from "./sent-content.ts";
+import { keepingSent, objectDigest, rejoining, restoring, type SentContent } from "./sent-content.ts";
 import { type Reported, type ReportedLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
 import { isLineDigest } from "./wrapped-lines.ts";
 
@@ -117,6 +117,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
     author: telling(author, own.name),
     token: tokensOf(order.token_seed),
     rejoined: rejoining(order.sent, order.token_seed),
+    isSent: sentObjects(order.sent),
   };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
@@ -146,6 +147,12 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
   }
   const changes = [...ledger.all(), ...scrubbed.changes];
   return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped, unopened: [], changes };
+}
+
+/** Knows the cards and the calendars that came from its reader. */
+function sentObjects({ key, digests }: SentContent): (mark: string) => boolean {
+  const known = new Set(digests);
+  return (mark) => known.size > 0 && known.has(objectDigest(key, mark));
 }
 
 /** The same people and ids without what only the contact can have said. */

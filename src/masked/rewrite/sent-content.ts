@@ -58,14 +58,21 @@ export function personDigest(key: string, email: string): string {
   return sentDigest(key, `person ${email}`);
 }
 
+/** The digest by which a card or a calendar of a contact is known (calendar/sent-objects.ts). */
+export function objectDigest(key: string, mark: string): string {
+  return sentDigest(key, `object ${mark}`);
+}
+
 /** Writes tokens into what a contact sent; `digests` are those of all that must come back. */
 export type ContentHider = Replacer & {
   /** Of a Message-ID, which no program breaks into lines. */
   id(text: string): Replaced;
   /** Of an attached file, which stays as it is otherwise. */
   file(text: string): Replaced;
+  /** Remembers cards and calendars, as the mailbox gets them. */
+  noteObjects(marks: readonly string[]): void;
   digests: ReadonlySet<string>;
-  /** Those of whom links name: they are kept whatever else the mail holds. */
+  /** Those of whom links name, and of cards and calendars: they are kept whatever else the mail holds. */
   linked: ReadonlySet<string>;
   /** Those of lines that a program may break (wrapped-lines.ts): they are the same, whatever was guessed. */
   lines: ReadonlySet<string>;
@@ -131,6 +138,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     digests,
     linked: linkDigests,
     lines,
+    noteObjects: notingObjects(key, linkDigests),
     text: remembered((source) => noted(source, false, hide(source, false, exchanger.text))),
     html: remembered((given) => {
       const source = withPlainLetters(given).replace(BASE, "");
@@ -180,6 +188,13 @@ function createLinker({ tokens, linked, key, digests }: Linking) {
       return address;
     });
     return { text, count: hidden.count + count };
+  };
+}
+
+/** Remembers cards and calendars. */
+function notingObjects(key: string, digests: Set<string>) {
+  return (marks: readonly string[]): void => {
+    for (const mark of marks) digests.add(objectDigest(key, mark));
   };
 }
 

@@ -13,6 +13,7 @@ import { fileHeader } from "../../../mail/mime/part-headers.ts";
 import { encodeBase64, encodeText } from "../../../mail/mime/write/encode-body.ts";
 import { textHeader } from "../../../mail/mime/write/encode-header.ts";
 import { oneLine } from "../header-fields.ts";
+import { isCard } from "../scrub/part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "../scrub/part-fields.ts";
 import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts";
 import { changedFile, type TextFile } from "../scrub/text-files.ts";
@@ -20,6 +21,7 @@ import type { ContentHider } from "../sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
 import { hideFileNames } from "./file-names.ts";
+import { calendarMarks, cardMarks, cardsIn } from "./sent-objects.ts";
 
 const INVITED_MAX = 30;
 const NESTING_MAX = 5;
@@ -122,7 +124,11 @@ function guardPart(part: Part, work: Work): Edit[] {
   const range = rangeOf(part.body, work.bytes);
   if (isUnreadable(part, work)) return replaced(work, part, range);
   if (isCalendar(part)) return rewritten(work, part, range);
-  if (!isMessage(part)) return part.type.startsWith("text/") ? readable(work, part, range) : [];
+  if (!isMessage(part)) {
+    if (part.type.startsWith("text/")) return readable(work, part, range);
+    if (isCard(part)) noteCards(work, decodeText(contentOf(part), part.parameters.get("charset") ?? "").text);
+    return [];
+  }
   const content = contentOf(part);
   if (work.nesting >= NESTING_MAX) return MEETING.test(content.toString("latin1")) ? replaced(work, part, range) : [];
   const guarded = guardMessage(content, work.people, work.nesting + 1);
@@ -178,7 +184,9 @@ function readCalendar(part: Part): string {
 function rewritten(work: Work, part: Part, range: Range): Edit[] {
   const text = takes(work.people.budget, contentOf(part)) ? readCalendar(part) : "";
   if (!BEGINS.test(text)) return replaced(work, part, range);
-  const { encoding, body } = encodeText(rewriteCalendar(text, (line) => guardLine(line, work.people)));
+  const calendar = rewriteCalendar(text, (line) => guardLine(line, work.people));
+  work.people.hider?.noteObjects(calendarMarks(calendar));
+  const { encoding, body } = encodeText(calendar);
   const words = ["method", "component"].flatMap((name) => {
     const value = part.parameters.get(name) ?? "";
     return /^[A-Za-z-]{1,20}$/.test(value) ? [`; ${name}=${value}`] : [];
@@ -219,6 +227,7 @@ function readable(work: Work, part: Part, range: Range): Edit[] {
   const { text } = decodeText(content, label);
   const bare = isInline ? text.replace(new RegExp(INLINE, "gim"), "| $&") : text;
   const hidden = hider === null ? bare : hideIn(hider, part, bare);
+  if (isCard(part)) noteCards(work, hidden);
   if (hidden === text) return [];
   if (!isInline) return tokenized(work, part, range, changedFile(hidden, content, label));
   const { encoding, body } = encodeText(hidden);
@@ -245,6 +254,11 @@ function tokenized(work: Work, part: Part, range: Range, { bytes, charset }: Tex
   });
   const type = `${part.type}; charset=${charset ?? "utf-8"}${words.join("")}`;
   return written(work, part, range, { type, encoding: "base64", body });
+}
+
+function noteCards({ people: { hider } }: Work, text: string): void {
+  const cards = cardsIn(text);
+  if (cards.length > 0) hider?.noteObjects(cardMarks(cards));
 }
 
 const ENCODING_FIELD = /^content-transfer-encoding$/i;

@@ -16,6 +16,7 @@ import type { HeaderMailbox } from "../../../mail/mime/write/encode-header.ts";
 import { rewriteCalendar } from "../calendar/calendar.ts";
 import { writeAnswer } from "../calendar/calendar-answer.ts";
 import { namedAnew } from "../calendar/calendar-person.ts";
+import { calendarMarks, cardMarks, cardsIn } from "../calendar/sent-objects.ts";
 import { type Change, createLedger, type Ledger } from "../changes.ts";
 import { oneLine } from "../header-fields.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
@@ -34,13 +35,14 @@ import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer; files: Replacer };
 
 /**
- * `rejoined` has the lines of quotes as they were sent. `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
+ * `rejoined` has the lines of quotes as they were sent; `isSent` knows cards and calendars (calendar/sent-objects.ts). `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
  * `mark` stands before each address that is written for a mailbox of the owner; `token` gives random letters and digits, new at
  * each call.
  */
 export type ScrubTools = {
   replacers: Replacers;
   rejoined(text: string, isHtml: boolean): string;
+  isSent(mark: string): boolean;
   own: HeaderMailbox;
   author: string | null;
   mark: string;
@@ -161,16 +163,14 @@ function rebuild(part: Part, work: Work): BuiltPart | null {
   return rebuildFile(part, bytes, work);
 }
 
-/** The contact cards that are not the author's own: those name its mailbox, or it. */
+/** The contact cards that are not the author's own: those name its mailbox, or it, and nobody else sent them. */
 function othersCards(text: string, work: Work): string {
-  const { strict } = work.replacers;
-  const cards = text.match(/^BEGIN:VCARD\b[\s\S]*?^END:VCARD[^\n]*(?:\n|$)/gim) ?? [];
+  const cards = cardsIn(text);
+  const all = cardMarks(cards).at(-1) ?? "";
   const isOwn = (card: string) => {
     const lines = readableCard(card);
-    return (
-      strict.html(lines).text.includes(`${work.mark}${work.own.email}`) ||
-      (work.author !== null && isCardOf(lines, work.author))
-    );
+    if (work.replacers.strict.html(lines).text.includes(`${work.mark}${work.own.email}`)) return true;
+    return work.author !== null && isCardOf(lines, work.author) && ![...cardMarks([card]), all].some(work.isSent);
   };
   return cards.filter((card) => !isOwn(card)).join("");
 }
@@ -292,8 +292,11 @@ function textPart(type: string, text: string, parameters: readonly string[]): Bu
 function calendarPart(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const { text } = decodeText(bytes, part.parameters.get("charset") ?? "utf-8");
   work.has_content = true;
+  const isSent = calendarMarks(text).some(work.isSent);
   const ofAuthor = (line: string) =>
-    work.author === null ? line : named(work, replaceName(line, work.author, work.own.name ?? work.own.email));
+    work.author === null || isSent
+      ? line
+      : named(work, replaceName(line, work.author, work.own.name ?? work.own.email));
   const calendar = rewriteCalendar(withoutAlarms(text), (line) => {
     if (namesProgram(line)) return null;
     const known = withoutMark(counted(work, work.replacers.strict.text(ownProgram(line))), work);
