@@ -388,11 +388,23 @@ function leftIn(source: string, isHtml: boolean, { shelf, gate }: Left): string[
     return "";
   });
   if (!isLeft(rest) && !(isHtml && isFoundIn(asText(shelf.clear(rest)), false, gate))) return pieces;
-  replaceLines(shelf.take(source), isHtml, (line, plain) => {
+  const whole = shelf.take(source);
+  replaceLines(whole, isHtml, (line, plain) => {
     pieces.push(normalLine(plain));
     return line;
   });
-  return pieces;
+  return isHtml ? [...pieces, ...joinedLines(whole)] : pieces;
+}
+
+/** Texts between tags that have several lines, as programs write them in one: line ends in HTML are blanks. */
+function joinedLines(html: string): string[] {
+  let from = 0;
+  const texts = [...markupIn(html), { start: html.length, end: html.length }].map(({ start, end }) => {
+    const text = html.slice(from, start).replace(/^[>|\s]*/, "");
+    from = end;
+    return text.trimEnd();
+  });
+  return texts.filter((text) => /[\r\n]/.test(text)).map((text) => normalLine(decodeEntities(text)));
 }
 
 function replaceWords(source: string, isHtml: boolean, write: (word: string, plain: string) => string): string {
