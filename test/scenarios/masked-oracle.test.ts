@@ -123,7 +123,7 @@ function partsOf(raw: string): string[] {
   return [shown, encoding === "quoted-printable" ? text.replace(/=\r\n/g, "").replaceAll("=3D", "=") : text];
 }
 
-test("a mail that is sent back attached tells nothing of a guess in its texts, whatever fields and charsets they have", async () => {
+test("a mail that is sent back attached tells nothing of a guess in its texts and files, whatever fields and charsets they have", async () => {
   const wide = (text: string) => Buffer.from(text, "utf16le").toString("base64");
   const file = (type: string, content: string) => `Content-Type: ${type}\r\n${content}`;
   const attached = [
@@ -136,6 +136,9 @@ test("a mail that is sent back attached tells nothing of a guess in its texts, w
         "text/plain; charset=latin1; name=a.txt",
         `Content-Transfer-Encoding: quoted-printable\r\n\r\ncaf=E9 ${guess}`,
       ),
+    (guess: string) => file("application/json; name=a.json", `\r\n{"who":"${guess}"}`),
+    (guess: string) =>
+      file("application/octet-stream; name=a.bin", `Content-Transfer-Encoding: base64\r\n\r\n${wide(guess)}`),
     (guess: string) =>
       file("message/rfc822", `\r\nFrom: ${guess}\r\nTo: x@y.example\r\nSubject: s\r\n\r\nHello ${guess}`),
     (guess: string) =>

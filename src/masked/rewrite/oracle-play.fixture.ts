@@ -125,6 +125,9 @@ function inHtml(dice: Dice, guess: string): string {
   ])();
 }
 
+/** Tokens are written in a text. What is none goes and comes back as it is. */
+const FILES = ['text/csv; charset=utf-8; name="list.csv"', 'application/json; name="l.json"', "audio/x-none; name=l"];
+
 /** The contact's mail; `guess` is on its lists beside others. */
 export function contactMail(
   dice: Dice,
@@ -144,7 +147,7 @@ export function contactMail(
     ]);
   const parts = [part("text/plain; charset=utf-8", `Hello,\r\n${lines}\r\n`)];
   if (dice(3) > 0) parts.push(part("text/html; charset=utf-8", html));
-  if (places.file !== "") parts.push(part('text/csv; charset=utf-8; name="list.csv"', places.file));
+  if (places.file !== "") parts.push(part(pick(dice, FILES), places.file));
   if (places.calendar !== "")
     parts.push(part("text/calendar; charset=utf-8; method=PUBLISH", calendarOf(places.calendar)));
   for (const name of kind === "names" ? namesOf(dice, guess) : []) {

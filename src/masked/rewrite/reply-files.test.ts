@@ -2,8 +2,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import PostalMime from "postal-mime";
+import { fileMark } from "./calendar/sent-objects.ts";
 import { buildReply } from "./reply.ts";
 import { A, D, HEAD, order } from "./reply-order.fixture.ts";
+import { objectDigest } from "./sent-content.ts";
 
 const reply = (text: string) => buildReply(Buffer.from(text.replace(/\r?\n/g, "\r\n")), order());
 const kindOf = (text: string) => reply(`${HEAD}${text}`).kind;
@@ -30,6 +32,25 @@ describe("a reply", () => {
       attached.kind === "built" ? attached.bytes.toString() : "",
       /^Content-Disposition: attachment;\r\n filename=image\.png\r$/m,
     );
+  });
+
+  it("brings a contact its own file back as it sent it, whatever that holds, and no other that names the mailbox", async () => {
+    const own = Buffer.from(JSON.stringify({ candidates: [D, "other@home.example"] }));
+    const sent = { key: "00", digests: [objectDigest("00", fileMark(own))], tokens: [] };
+    const withFile = (type: string, content: Buffer, known = sent) => {
+      const file = `Content-Type: ${type}; name=a.bin\r\nContent-Transfer-Encoding: base64\r\n\r\n${content.toString("base64")}`;
+      const head = HEAD.replace(/\r?\n/g, "\r\n");
+      const text = `${head}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nsee\r\n--b\r\n${file}\r\n--b--\r\n`;
+      return buildReply(Buffer.from(text), { ...order(), sent: known });
+    };
+    for (const type of ["application/json", "application/octet-stream", "application/xml"]) {
+      const back = withFile(type, own);
+      assert.equal(back.kind, "built", type);
+      const { attachments } = await PostalMime.parse(back.kind === "built" ? back.bytes : "");
+      assert.deepEqual(Buffer.from(attachments[0]?.content as ArrayBuffer), own);
+      assert.equal(withFile(type, Buffer.concat([own, Buffer.from(" ")])).kind, "held", type);
+      assert.equal(withFile(type, own, { ...sent, digests: [] }).kind, "held", type);
+    }
   });
 
   it("keeps files that only have the name of a key, and is turned back rather than sent without a file", () => {

@@ -117,7 +117,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
     author: telling(author, own.name),
     token: tokensOf(order.token_seed),
     rejoined: rejoining(order.sent, order.token_seed),
-    isSent: sentObjects(order.sent),
+    ...{ isSent: sentObjects(order.sent), isTaken: taken },
   };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
@@ -149,7 +149,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boole
   return { kind: "built", bytes: built, redactions: redactions + subject.count, dropped, unopened: [], changes };
 }
 
-/** Knows the cards and the calendars that came from its reader. */
+/** Knows the cards, calendars and files that came from its reader. */
 function sentObjects({ key, digests }: SentContent): (mark: string) => boolean {
   const known = new Set(digests);
   return (mark) => known.size > 0 && known.has(objectDigest(key, mark));

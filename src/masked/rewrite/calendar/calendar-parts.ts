@@ -21,7 +21,7 @@ import type { ContentHider } from "../sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
 import { hideFileNames } from "./file-names.ts";
-import { calendarMarks, cardMarks, cardsIn } from "./sent-objects.ts";
+import { calendarMarks, cardMarks, cardsIn, fileMark } from "./sent-objects.ts";
 
 const INVITED_MAX = 30;
 const NESTING_MAX = 5;
@@ -38,6 +38,8 @@ const OPAQUE = /^application\/(?:(?:vnd\.)?ms-tnef|(?:x-)?pkcs7-mime)$/;
 const OPAQUE_NAME = /\.(?:p7m|tnef)$|^win\s?mail\.dat$/i;
 const MEETING = /IPM\.(?:Microsoft )?(?:Schedule|Appointment)|BEGIN:VCALENDAR|text\/calendar/i;
 const INLINE = /^begin(?:-base64)? [0-7]{3,4} [^\r\n]{0,300}\.(?:ics|ical|icalendar|ifb|vcs)/im;
+/** Files of a mail that are known again when they come back. */
+const FILES_MAX = 100;
 const LEFT_OUT = "[A calendar, or what may have held one, was left out here: it could not be read safely.]\r\n";
 
 /**
@@ -48,7 +50,7 @@ export type Invited = { known: readonly Replacement[]; author: string; hider?: C
 
 type Edit = { start: number; end: number; bytes: Buffer };
 /** What is left to be read of calendars. */
-type Budget = { lines: number; octets: number; people: number };
+type Budget = { lines: number; octets: number; people: number; files: number };
 type Guarding = CalendarPeople & { budget: Budget; hider: ContentHider | null };
 type Work = { bytes: Buffer; root: Part; defects: Set<StructureDefect>; people: Guarding; nesting: number };
 
@@ -59,7 +61,7 @@ export function guardCalendars(bytes: Buffer, { known, author, hider = null }: I
 }
 
 function newBudget(): Budget {
-  return { lines: CALENDAR_LINES_MAX, octets: CALENDAR_OCTETS_MAX, people: PEOPLE_OCTETS_MAX };
+  return { lines: CALENDAR_LINES_MAX, octets: CALENDAR_OCTETS_MAX, people: PEOPLE_OCTETS_MAX, files: FILES_MAX };
 }
 
 /** Is there enough left to read it? Then it is taken. */
@@ -125,6 +127,7 @@ function guardPart(part: Part, work: Work): Edit[] {
   if (isUnreadable(part, work)) return replaced(work, part, range);
   if (isCalendar(part)) return rewritten(work, part, range);
   if (!isMessage(part)) {
+    noteFile(work, part);
     if (part.type.startsWith("text/")) return readable(work, part, range);
     if (isCard(part)) noteCards(work, decodeText(contentOf(part), part.parameters.get("charset") ?? "").text);
     return [];
@@ -259,6 +262,13 @@ function tokenized(work: Work, part: Part, range: Range, { bytes, charset }: Tex
 function noteCards({ people: { hider } }: Work, text: string): void {
   const cards = cardsIn(text);
   if (cards.length > 0) hider?.noteObjects(cardMarks(cards));
+}
+
+/** One that is no text: in a text tokens are written, and that is what comes back. */
+function noteFile({ people: { hider, budget } }: Work, part: Part): void {
+  if (hider === null || part.type.startsWith("text/") || budget.files === 0) return;
+  budget.files -= 1;
+  hider.noteObjects([fileMark(contentOf(part))]);
 }
 
 const ENCODING_FIELD = /^content-transfer-encoding$/i;

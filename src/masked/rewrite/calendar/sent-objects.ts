@@ -1,5 +1,7 @@
-// Contact cards and calendars that a contact sent, by what they are known again: the name in them is the contact's word, and
-// one that came back changed or left out would answer a guess, as the address once did.
+// Contact cards, calendars and files that a contact sent, by what they are known again: the name in a card is the contact's word, and
+// one that came back changed or left out would answer a guess, as the address once did. A file that comes back as it was sent tells its
+// sender nothing, whatever it holds, and one that was held would.
+import { createHash } from "node:crypto";
 
 /** Of one text. Of a calendar one is enough, and of cards all together are known as well. */
 const OBJECTS_MAX = 200;
@@ -20,6 +22,11 @@ export function calendarMarks(text: string): string[] {
   const ids = [...text.replace(/\r?\n[ \t]/g, "").matchAll(/^UID(?:;[^:\r\n]{0,200})?:([^\r\n]+)/gim)];
   const named = ids.slice(0, OBJECTS_MAX).map(([, id = ""]) => `meeting ${plain(id)}`);
   return named.length > 0 ? named : [`calendar ${plain(text)}`];
+}
+
+/** What a file is known by: all of its bytes. */
+export function fileMark(content: Buffer): string {
+  return `file ${createHash("sha256").update(content).digest("base64")}`;
 }
 
 function plain(text: string): string {

@@ -16,7 +16,7 @@ import type { HeaderMailbox } from "../../../mail/mime/write/encode-header.ts";
 import { rewriteCalendar } from "../calendar/calendar.ts";
 import { writeAnswer } from "../calendar/calendar-answer.ts";
 import { namedAnew } from "../calendar/calendar-person.ts";
-import { calendarMarks, cardMarks, cardsIn } from "../calendar/sent-objects.ts";
+import { calendarMarks, cardMarks, cardsIn, fileMark } from "../calendar/sent-objects.ts";
 import { type Change, createLedger, type Ledger } from "../changes.ts";
 import { oneLine } from "../header-fields.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
@@ -35,7 +35,8 @@ import { changedFile, type TextFile, unchangedFile } from "./text-files.ts";
 export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer; files: Replacer };
 
 /**
- * `rejoined` has the lines of quotes as they were sent; `isSent` knows cards and calendars (calendar/sent-objects.ts). `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
+ * `rejoined` has the lines of quotes as they were sent; `isSent` knows cards, calendars and files
+ * (calendar/sent-objects.ts); `isTaken`: of files that were sent nothing is left. `own` is whom the reply comes from; `author` the name that its author goes by at home, null where it has none to hide.
  * `mark` stands before each address that is written for a mailbox of the owner; `token` gives random letters and digits, new at
  * each call.
  */
@@ -43,6 +44,7 @@ export type ScrubTools = {
   replacers: Replacers;
   rejoined(text: string, isHtml: boolean): string;
   isSent(mark: string): boolean;
+  isTaken: boolean;
   own: HeaderMailbox;
   author: string | null;
   mark: string;
@@ -352,9 +354,7 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
   const id = fieldOf(part, "content-id").replace(/^<|>$/g, "").trim();
   const cid = work.cids.get(id);
   const type = /^(?:multipart|message)\//.test(part.type) ? "application/octet-stream" : part.type;
-  const { bytes: content, charset } = type.startsWith("text/")
-    ? scrubFile(part, bytes, work)
-    : { bytes, charset: null };
+  const { bytes: content, charset } = writtenFile(part, bytes, work);
   work.has_content = true;
   const where = /^(?:inline)?$/.test(disposition) && cid !== undefined ? "inline" : "attachment";
   return {
@@ -365,6 +365,13 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
       (cid === undefined ? "" : `Content-ID: <${cid}>\r\n`),
     body: encodeBase64(content),
   };
+}
+
+/** A text is scrubbed. Anything else stays as it is, for the gate to look into, but for what its reader sent. */
+function writtenFile(part: Part, bytes: Buffer, work: Work): TextFile {
+  if (part.type.startsWith("text/")) return scrubFile(part, bytes, work);
+  const isGone = work.isTaken && work.isSent(fileMark(bytes));
+  return { bytes: isGone ? Buffer.alloc(0) : bytes, charset: null };
 }
 
 function writtenName(part: Part, work: Work): string {
@@ -379,6 +386,11 @@ function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
   const { count } = replaced;
   const text = counted(work, replaced, "file");
   return count === 0 ? unchangedFile(bytes, label) : changedFile(withoutMark(text, work), bytes, label);
+}
+
+function isAttachedFile(part: Part): boolean {
+  const { value } = parseParameters(fieldOf(part, "content-disposition"));
+  return value === "attachment" || filenameOf(part) !== "";
 }
 
 function counted(work: Work, replaced: Replaced, place: Change["place"] = "text"): string {
@@ -401,9 +413,4 @@ function note(work: Work, place: Change["place"], kind: Change["kind"], detail: 
 function leaveOut(work: Work, place: Change["place"], type: string): void {
   work.dropped.push(type);
   note(work, place, "left_out", type);
-}
-
-function isAttachedFile(part: Part): boolean {
-  const { value } = parseParameters(fieldOf(part, "content-disposition"));
-  return value === "attachment" || filenameOf(part) !== "";
 }
