@@ -172,7 +172,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
   const { env } = reader;
   const hostname = hostName(reader, "POSTERN_HOSTNAME", "postern.localhost");
   const http = hostPort(reader, "POSTERN_HTTP", "127.0.0.1:8080");
-  const https = env.POSTERN_HTTPS ? hostPort(reader, "POSTERN_HTTPS", "") : null;
+  const https = env.POSTERN_HTTPS ? hostPort(reader, "POSTERN_HTTPS", "0.0.0.0:443") : null;
   return {
     database_url: databaseUrl(reader, "DATABASE_URL"),
     database_pooler_url: poolerUrl(reader),
@@ -188,7 +188,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     internal_is_default: !env.POSTERN_INTERNAL,
     mx: hostPort(reader, "POSTERN_MX", "127.0.0.1:2525"),
     submission: hostPort(reader, "POSTERN_SUBMISSION", "127.0.0.1:2587"),
-    submissions: env.POSTERN_SUBMISSIONS ? hostPort(reader, "POSTERN_SUBMISSIONS", "") : null,
+    submissions: env.POSTERN_SUBMISSIONS ? hostPort(reader, "POSTERN_SUBMISSIONS", "0.0.0.0:465") : null,
     ...certificates(reader, !isLocalName(hostname)),
     dns_servers: dnsServers(reader),
     dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),

@@ -20,7 +20,7 @@ import { knownToDatabase, sendingAddresses } from "./doctor/sending-addresses.ts
 import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/dns/resolver.ts";
 import { bindError } from "./platform/net/free-places.ts";
-import { type Place, placesOf, portProblem } from "./platform/net/places.ts";
+import { addressOf, type Place, placesOf, portProblem } from "./platform/net/places.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */
@@ -171,7 +171,7 @@ async function checkPorts(config: FoundConfig): Promise<Check[]> {
 
 async function checkPort(place: Place, isOurs: boolean): Promise<Check> {
   const name = "port";
-  const where = `${place.host}:${place.port} (${place.variable})`;
+  const where = `${addressOf(place)} (${place.variable})`;
   const error = place.port === 0 ? null : await bindError(place.host, place.port);
   if (error === null) return ok(name, `${where} is free.`);
   if (error === "EADDRINUSE" && isOurs) return ok(name, `${where} is in use; a Postern is running here.`);

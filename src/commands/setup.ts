@@ -44,6 +44,12 @@ const PROVIDERS = new Map([
   ["route53", "At Route 53: the hosted zone, Import zone file:"],
 ]);
 
+const PROVIDER_NAMES = [...PROVIDERS.keys()].join(", ");
+/** Answers that leave `DATABASE_URL` as it is. */
+const KEPT_DATABASES = ["embedded", "as it is"];
+/** As of a program that Ctrl-C ended. */
+const INTERRUPTED_STATUS = 130;
+
 /** Puts the command into the program. */
 export function addSetupCommand(program: Command): void {
   program
@@ -51,7 +57,7 @@ export function addSetupCommand(program: Command): void {
     .description("set up this installation step by step; run it again at any time, what is right stays")
     .option("--host <name>", "the host name, such as mail.example.eu")
     .option("--addresses <list>", "the addresses that others see, separated by commas")
-    .option("--dns <provider>", `${[...PROVIDERS.keys()].join(", ")}: how the records get into DNS`)
+    .option("--dns <provider>", `${PROVIDER_NAMES}: how the records get into DNS`)
     .option("--database <url>", "embedded, or the URL of a PostgreSQL of your own")
     .option("--notices <address>", "your address: the first mail goes there, and the ACME server writes there")
     .option("--data <folder>", "the data folder")
@@ -68,19 +74,19 @@ async function setupCommand(options: Options): Promise<void> {
   const env_file = resolve(process.env[ENV_FILE] ?? DEFAULT_FILE);
   const isQuiet = options.json === true;
   const known = existing(env_file);
-  const isSet = namesIn(env_file);
+  const standing = valuesIn(env_file);
   const asks = options.yes !== true && !isQuiet && process.stdin.isTTY;
-  const answers = asks ? await askAll(options, known) : options;
-  const settings = settingsFrom(answers, known, isSet);
+  const answers = asks ? await askAll(options, known, standing) : options;
+  const settings = settingsFrom(answers, known, standing);
   refuseWrong(settings, env_file);
   const provider = answers.dns ?? "by-hand";
   const hint = PROVIDERS.get(provider);
-  if (!hint) throw new UsageError(`--dns is one of ${[...PROVIDERS.keys()].join(", ")}`);
+  if (!hint) throw new UsageError(`--dns is one of ${PROVIDER_NAMES}`);
   const result = await setUp({
     env_file,
     env: process.env,
     settings,
-    notices: answers.notices ?? known?.acme?.email ?? null,
+    notices: answers.notices || standing("POSTERN_ACME_EMAIL") || null,
     wait_ms: options.wait ? minutes(options.waitMinutes) * MINUTE_MS : 0,
     is_terminal: !isQuiet && process.stdout.isTTY,
     prepare: becomeOwner,
@@ -114,9 +120,24 @@ function refuseWrong(settings: Settings, envFile: string): void {
   } catch (error) {
     if (!(error instanceof ConfigProblems)) throw error;
     const names = Object.keys(settings);
-    const own = error.problems.filter((problem) => names.some((name) => problem.startsWith(`${name} `)));
+    const own = error.problems.filter((problem) => names.some((name) => isAbout(problem, name)));
     if (own.length > 0) throw new UsageError(`${own.join(" ")} Nothing was written.`);
   }
+}
+
+function isAbout(problem: string, name: string): boolean {
+  return problem.startsWith(`${name} `) || problem.startsWith(`${name}:`);
+}
+
+/** What is wrong with one setting, whatever the others are; null: nothing. */
+function wrongIn(name: string, value: string): string | null {
+  try {
+    findConfig({ POSTERN_HOSTNAME: "mail.example.eu", [name]: value });
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    return error.problems.find((problem) => isAbout(problem, name)) ?? null;
+  }
+  return null;
 }
 
 function minutes(text: string): number {
@@ -127,41 +148,90 @@ function minutes(text: string): number {
 
 // Answers -------------------------------------------------------------------------------------------------------------
 
-/** What was not given by an option is asked for; an empty line takes what stands in brackets. */
-async function askAll(options: Options, known: FoundConfig | null): Promise<Options> {
+type Question = { given: string | undefined; text: string; preset: string; wrong(answer: string): string | null };
+
+/** What was not given by an option is asked for; an empty line takes what stands in brackets, a wrong one is asked again. */
+async function askAll(options: Options, known: FoundConfig | null, standing: Standing): Promise<Options> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
-  const ask = async (given: string | undefined, question: string, preset: string): Promise<string> => {
+  const ask = async ({ given, text, preset, wrong }: Question): Promise<string> => {
     if (given !== undefined) return given;
-    const answer = (await lines.question(`${question}${preset === "" ? "" : ` [${preset}]`}: `)).trim();
-    return answer === "" ? preset : answer;
+    for (;;) {
+      const answer = (await lines.question(`${text}${preset === "" ? "" : ` [${preset}]`}: `)).trim() || preset;
+      const why = answer === preset && preset !== "" ? null : wrong(answer);
+      if (why === null) return answer;
+      console.log(why);
+    }
   };
+  const setting = (name: string) => (value: string) => wrongIn(name, value);
+  const { host, addresses, database, notices, acme, dns } = questionsOf(options, known, standing, setting);
   try {
-    const hostname = known && !isLocal(known.hostname) ? known.hostname : "";
     return {
       ...options,
-      host: await ask(options.host, "Host name of this machine in DNS", hostname),
-      addresses: await ask(options.addresses, "Addresses that others see", presetAddresses(known)),
-      database: await ask(
-        options.database,
-        "PostgreSQL: embedded, or its URL",
-        known?.database_url ? "as it is" : "embedded",
-      ),
-      notices: await ask(options.notices, "Your address, for the first mail", known?.acme?.email ?? ""),
-      acme: await ask(options.acme, "Certificates from Let's Encrypt, to whose terms you agree: on or off", "on"),
-      dns: await ask(options.dns, `DNS: ${[...PROVIDERS.keys()].join(", ")}`, "by-hand"),
+      host: await ask(host),
+      addresses: await ask(addresses),
+      database: await ask(database),
+      notices: await ask(notices),
+      acme: await ask(acme),
+      dns: await ask(dns),
     };
+  } catch (error) {
+    if ((error as Error).name !== "AbortError") throw error;
+    console.error("\nNothing was written.");
+    process.exit(INTERRUPTED_STATUS);
   } finally {
     lines.close();
   }
 }
 
-function presetAddresses(known: FoundConfig | null): string {
+function questionsOf(
+  options: Options,
+  known: FoundConfig | null,
+  standing: Standing,
+  setting: (name: string) => Question["wrong"],
+) {
+  const question = (given: string | undefined, text: string, preset: string, wrong: Question["wrong"]): Question => ({
+    ...{ given, text, preset, wrong },
+  });
+  const hostname = known && !isLocal(known.hostname) ? known.hostname : "";
+  const databaseNow = known?.database_url ? "as it is" : "embedded";
+  const isOneOf = (answer: string) => (PROVIDERS.has(answer) ? null : `Write one of ${PROVIDER_NAMES}.`);
+  const acmeText = "Certificates from Let's Encrypt, to whose terms you agree: on or off";
+  return {
+    host: question(options.host, "Host name of this machine in DNS", hostname, (answer) =>
+      answer === "" ? "It is needed, such as mail.example.eu." : wrongIn("POSTERN_HOSTNAME", answer),
+    ),
+    addresses: question(
+      ...([options.addresses, "Addresses that others see", presetAddresses(known)] as const),
+      setting("POSTERN_PUBLIC_ADDRESSES"),
+    ),
+    database: question(options.database, "PostgreSQL: embedded, or its URL", databaseNow, (answer) =>
+      KEPT_DATABASES.includes(answer) ? null : wrongIn("DATABASE_URL", answer),
+    ),
+    notices: question(
+      ...([options.notices, "Your address, for the first mail", standing("POSTERN_ACME_EMAIL")] as const),
+      setting("POSTERN_ACME_EMAIL"),
+    ),
+    acme: question(options.acme, acmeText, acmeNow(standing), setting("POSTERN_ACME")),
+    dns: question(options.dns, `DNS: ${PROVIDER_NAMES}`, "by-hand", isOneOf),
+  };
+}
+
+/** What stands there is kept; a new installation gets certificates. */
+function acmeNow(standing: Standing): string {
+  return standing("POSTERN_ACME") || "on";
+}
+
+function presetAddresses(known: Pick<FoundConfig, "public_addresses"> | null): string {
   const set = known?.public_addresses ?? [];
   return (set.length > 0 ? set : machineAddresses()).join(",");
 }
 
-/** The settings to write: what an option says, and what is not set yet. */
-function settingsFrom(options: Options, known: FoundConfig | null, isSet: (name: string) => boolean): Settings {
+/** The settings to write: what an option says, and what is not set yet. Exported for its test. */
+export function settingsFrom(
+  options: Partial<Options>,
+  known: Pick<FoundConfig, "hostname" | "public_addresses" | "tls_cert_file"> | null,
+  standing: Standing,
+): Settings {
   const { host, notices } = options;
   const hostname = host || (known && !isLocal(known.hostname) ? known.hostname : "");
   if (hostname === "")
@@ -169,31 +239,35 @@ function settingsFrom(options: Options, known: FoundConfig | null, isSet: (name:
   const addresses = options.addresses ?? presetAddresses(known);
   const settings: Settings = {};
   const set = (name: string, value: string, given: boolean): void => {
-    if (value !== "" && (given || !isSet(name))) settings[name] = value;
+    if (value !== "" && (given || standing(name) === "")) settings[name] = value;
   };
   set("POSTERN_DATA", resolve(options.data ?? "data"), options.data !== undefined);
   set("POSTERN_HOSTNAME", hostname, host !== undefined);
   set("POSTERN_PUBLIC_ADDRESSES", addresses, options.addresses !== undefined);
   const at = options.listen ?? (hasIpv6() ? "[::]" : "0.0.0.0");
   // Without a certificate a proxy has HTTPS.
-  const isBehindProxy = options.acme === "off" && !known?.tls_cert_file;
+  const acme = options.acme ?? acmeNow(standing);
+  const isBehindProxy = acme === "off" && !known?.tls_cert_file;
   if (isBehindProxy) set("POSTERN_BASE_URL", `https://${hostname}`, false);
   const ports = Object.entries(PORTS).filter(([name]) => !(isBehindProxy && name === "POSTERN_HTTPS"));
   for (const [name, port] of ports) set(name, `${at}:${port}`, options.listen !== undefined);
   const { database = "as it is" } = options;
-  if (database !== "embedded" && database !== "as it is") set("DATABASE_URL", database, true);
+  if (!KEPT_DATABASES.includes(database)) set("DATABASE_URL", database, true);
+  // Also without ACME: the first mail of a later run goes there.
+  set("POSTERN_ACME_EMAIL", notices ?? "", notices !== undefined);
   if (!known?.tls_cert_file) {
-    set("POSTERN_ACME", options.acme ?? "on", options.acme !== undefined);
-    set("POSTERN_ACME_EMAIL", notices ?? "", notices !== undefined);
-    set("POSTERN_ACME_HTTP", `${at}:80`, options.listen !== undefined);
+    set("POSTERN_ACME", acme, options.acme !== undefined);
+    if (!isBehindProxy) set("POSTERN_ACME_HTTP", `${at}:80`, options.listen !== undefined);
   }
   return settings;
 }
 
-/** Whether a setting is in the environment or in the file. */
-function namesIn(envFile: string): (name: string) => boolean {
+/** A setting of the environment or of the file as it stands there; empty: not set. */
+type Standing = (name: string) => string;
+
+function valuesIn(envFile: string): Standing {
   const filed = existsSync(envFile) ? parseEnv(readFileSync(envFile, "utf8")) : {};
-  return (name) => Boolean(process.env[name] || filed[name]);
+  return (name) => process.env[name] || filed[name] || "";
 }
 
 function hasIpv6(): boolean {

@@ -6,6 +6,7 @@ import { createSecureContext } from "node:tls";
 import { findCertificate, type Stored } from "../certificates/queries.ts";
 import type { Config, FoundConfig } from "../config.ts";
 import { createClock } from "../platform/clock.ts";
+import { addressOf } from "../platform/net/places.ts";
 import { keyFileWords } from "../text/tls-words.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
 import { isLocal } from "./local.ts";
@@ -94,7 +95,7 @@ export function plainHttp({
 }: Pick<Config, "http" | "trusted_proxies">): { says: string; remedy: string } | null {
   if (isLocal(http.host) || trusted_proxies.length > 0) return null;
   return {
-    says: `POSTERN_HTTP is ${http.host}:${http.port}: others reach the API without encryption there.`,
+    says: `POSTERN_HTTP is ${addressOf(http)}: others reach the API without encryption there.`,
     remedy:
       "Set POSTERN_HTTP=127.0.0.1:8080 beside POSTERN_HTTPS, or name the proxies before it in POSTERN_TRUSTED_PROXIES.",
   };

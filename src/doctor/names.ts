@@ -4,6 +4,7 @@ import type { FoundConfig } from "../config.ts";
 import { compareDkimRecord } from "../mail/dkim/key.ts";
 import { maskedRecords } from "../masked/addresses/service-domain.ts";
 import type { Answer, Resolver } from "../platform/dns/resolver.ts";
+import { addressOf } from "../platform/net/places.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
 import { isLocal } from "./local.ts";
 import { type KnownToDatabase, machineAddresses, type PoolAddress } from "./sending-addresses.ts";
@@ -96,7 +97,7 @@ function checkOwn(
 
 function checkReceiving({ mx, mx_host, proxy_protocol_from }: FoundConfig, found: Addresses): Check {
   const name = "MX";
-  const where = `${mx.host}:${mx.port}`;
+  const where = addressOf(mx);
   if (isLocal(mx.host) && proxy_protocol_from.length === 0) {
     const says = `The MX listens on ${where}, which other machines do not reach: no mail and no bounce arrives.`;
     return problem(name, says, "Set POSTERN_MX=0.0.0.0:25 (docs/operations.md says how without root).");

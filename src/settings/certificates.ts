@@ -48,6 +48,7 @@ function acmeSettings(reader: Reading): AcmeConfig | null {
   if (text === "on") return { directory: LETS_ENCRYPT, ...settings };
   if (!isWebAddress(text) || !text.startsWith("https://")) {
     problems.push(`POSTERN_ACME is "${text}"; write off, on (Let's Encrypt) or the https:// address of a directory.`);
+    return null; // is said once: nothing else is wrong because of it
   }
   return { directory: text, ...settings };
 }

@@ -1,7 +1,7 @@
 // `postern config`: each setting with the value in force and where it came from. A secret is said to be set, never shown.
 import type { Config, FoundConfig } from "../config.ts";
 import { databaseHost } from "../platform/database/database-url.ts";
-import type { HostPort } from "../platform/net/places.ts";
+import { addressOf } from "../platform/net/places.ts";
 import { type Origin, SECRETS } from "./gather.ts";
 
 export type SettingInForce = {
@@ -16,7 +16,6 @@ export type SettingInForce = {
 
 type Row = [name: string, value: (config: FoundConfig) => string | null];
 
-const written = ({ host, port }: HostPort): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 const listed = (words: string[]): string | null => (words.length === 0 ? null : words.join(","));
 const flagged = (isOn: boolean): string => (isOn ? "1" : "0");
 const withoutLogin = (url: string | undefined): string | null => url?.replace(/\/\/[^/]*@/, "//…@") ?? null;
@@ -35,15 +34,15 @@ const ROWS: Row[] = [
   ["POSTERN_SPF_HOST", ({ spf_host }) => spf_host],
   ["POSTERN_PUBLIC_ADDRESSES", ({ public_addresses }) => listed(public_addresses)],
   ["POSTERN_BASE_URL", ({ base_url }) => base_url],
-  ["POSTERN_HTTP", ({ http }) => written(http)],
-  ["POSTERN_INTERNAL", ({ internal }) => written(internal)],
-  ["POSTERN_MX", ({ mx }) => written(mx)],
-  ["POSTERN_SUBMISSION", ({ submission }) => written(submission)],
-  ["POSTERN_SUBMISSIONS", ({ submissions }) => submissions && written(submissions)],
-  ["POSTERN_HTTPS", ({ https }) => https && written(https)],
+  ["POSTERN_HTTP", ({ http }) => addressOf(http)],
+  ["POSTERN_INTERNAL", ({ internal }) => addressOf(internal)],
+  ["POSTERN_MX", ({ mx }) => addressOf(mx)],
+  ["POSTERN_SUBMISSION", ({ submission }) => addressOf(submission)],
+  ["POSTERN_SUBMISSIONS", ({ submissions }) => submissions && addressOf(submissions)],
+  ["POSTERN_HTTPS", ({ https }) => https && addressOf(https)],
   ["POSTERN_ACME", ({ acme }) => acme?.directory ?? null],
   ["POSTERN_ACME_EMAIL", ({ acme }) => acme?.email ?? null],
-  ["POSTERN_ACME_HTTP", ({ acme }) => acme && written(acme.http)],
+  ["POSTERN_ACME_HTTP", ({ acme }) => acme && addressOf(acme.http)],
   ["POSTERN_ACME_PROFILE", ({ acme }) => acme?.profile ?? null],
   ["POSTERN_ACME_CA", ({ acme }) => acme?.ca_file ?? null],
   ["POSTERN_TLS_CERT", ({ tls_cert_file }) => tls_cert_file],

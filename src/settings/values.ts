@@ -11,7 +11,7 @@ export function hostPort(reader: Reading, variable: string, fallback: string): H
   const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (match && port <= 65535) return { host: match[1] ?? match[2] ?? "", port };
-  reader.problems.push(`${variable} is "${text}"; write host:port, such as ${fallback || "127.0.0.1:2465"}.`);
+  reader.problems.push(`${variable} is "${text}"; write host:port, such as ${fallback}.`);
   return { host: "127.0.0.1", port: 0 };
 }
 

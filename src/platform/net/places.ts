@@ -43,12 +43,17 @@ function isWithin({ host }: Place, other: Place): boolean {
 
 /** How a sentence names it. */
 export function nameOf({ variable, host, port }: Place): string {
-  return `${variable} (${host}:${port})`;
+  return `${variable} (${addressOf({ host, port })})`;
+}
+
+/** As it is written in a setting: `host:port`, an IPv6 address in brackets. */
+export function addressOf({ host, port }: HostPort): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** Why this place cannot be listened on, from the code that the system gave. */
 export function portProblem({ variable, host, port }: Place, code: string): PortProblem {
-  const where = `${host}:${port} (${variable})`;
+  const where = `${addressOf({ host, port })} (${variable})`;
   if (code === "EADDRINUSE") {
     return {
       says: `${where} is in use by another program.`,
