@@ -182,7 +182,9 @@ async function respond(given: Respond, response: ServerResponse): Promise<void> 
   if (given.reset === "before") return void response.socket?.resetAndDestroy();
   const body = bodyOf(given);
   const type = given.json === undefined ? {} : { "content-type": "application/json; charset=utf-8" };
-  response.writeHead(given.status ?? 200, { ...type, ...given.headers, "content-length": String(body.length) });
+  // A 204 has no body, and so no length (RFC 9110 §8.6).
+  const length = given.status === 204 ? {} : { "content-length": String(body.length) };
+  response.writeHead(given.status ?? 200, { ...type, ...given.headers, ...length });
   if (given.reset === "after_headers") {
     response.write(body.subarray(0, Math.floor(body.length / 2)));
     setTimeout(() => response.socket?.destroy(), 20);

@@ -88,7 +88,7 @@ func New(options Options) (*Client, error) {
 }
 
 // Request is for any operation, also one that this version does not know. Input is a body for JSON, or nil; the answer is
-// decoded into answer, unless that is nil.
+// decoded into answer, unless that is nil or it has no body (204, HEAD).
 func (c *Client) Request(ctx context.Context, method, path string, query url.Values, input, answer any, options ...RequestOption) (*Response, error) {
 	call := call{method: strings.ToUpper(method), path: path, values: query, input: input}
 	return c.transport.json(ctx, call, answer, options)
@@ -220,6 +220,9 @@ func (t *transport) json(ctx context.Context, call call, into any, options []Req
 		content, err := io.ReadAll(body)
 		if err != nil {
 			return nil, err
+		}
+		if call.method == http.MethodHead || got.Status == http.StatusNoContent || got.Status == http.StatusResetContent {
+			return nil, nil // without a body: into stays as it is
 		}
 		if !json.Valid(content) {
 			return nil, &ConnectionError{Message: fmt.Sprintf("the answer (%d) is no JSON", got.Status)}

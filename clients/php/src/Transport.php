@@ -15,6 +15,7 @@ final class Transport
     private const WAIT_S_MAX = 60.0;
     /** Statuses that say "later", not "no". */
     private const WORTH_RETRYING = [500, 503];
+    private const WITHOUT_BODY = [204, 205];
     /** Of 429: the others are over in hours. */
     private const SHORT_LIMITS = ['requests_per_second', 'per_minute'];
     private const REPEATABLE = ['GET', 'HEAD', 'PUT', 'DELETE'];
@@ -209,6 +210,7 @@ final class Transport
         $curl = curl_init($this->urlOf($path, $call['query'] ?? []));
         curl_setopt_array($curl, [
             CURLOPT_CUSTOMREQUEST => $method,
+            CURLOPT_NOBODY => $method === 'HEAD',
             CURLOPT_HTTPHEADER => self::lines($call['headers']),
             CURLOPT_TIMEOUT_MS => (int) ceil($timeout * 1000),
             CURLOPT_FOLLOWLOCATION => false,
@@ -238,7 +240,7 @@ final class Transport
         $startedAt = microtime(true);
         $outcome = curl_exec($curl) === false
             ? self::brokenOff(curl_errno($curl), curl_error($curl), $timeout, !$streamed)
-            : self::readAnswer(new Response((int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $headers), $text, $call);
+            : self::readAnswer(new Response((int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $headers), $text, ['method' => $method] + $call);
         $this->log($method, $path, $call['attempt'], $startedAt, $outcome);
 
         return $outcome;
@@ -292,6 +294,9 @@ final class Transport
         }
         if (($call['answer'] ?? 'json') !== 'json') {
             return $text;
+        }
+        if ($call['method'] === 'HEAD' || in_array($response->status, self::WITHOUT_BODY, true)) {
+            return null;
         }
         $value = json_decode($text);
         if ($value instanceof \stdClass) {

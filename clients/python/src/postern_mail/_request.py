@@ -25,6 +25,7 @@ BACKOFF_S_MAX = 8.0
 WAIT_S_MAX = 60.0
 #: Statuses that say "later", not "no".
 WORTH_RETRYING = {500, 503}
+WITHOUT_BODY = {204, 205}
 #: Of 429: the others are over in hours.
 SHORT_LIMITS = {"requests_per_second", "per_minute"}
 REPEATABLE = {"GET", "HEAD", "PUT", "DELETE"}
@@ -175,10 +176,12 @@ def failure_of(meta: ResponseMeta, content: bytes) -> Failure:
     )
 
 
-def value_of(meta: ResponseMeta, content: bytes, answer: str) -> Union[Any, Failure]:
-    """Of a success. One whose body is no JSON did not come from Postern, or not whole."""
-    if answer == "text":
+def value_of(meta: ResponseMeta, content: bytes, call: Call) -> Union[Any, Failure]:
+    """Of a success; None where it has no body. Another one that is no JSON did not come from Postern, or not whole."""
+    if call.answer == "text":
         return content.decode("utf-8")
+    if call.method == "HEAD" or meta.status in WITHOUT_BODY:
+        return None
     try:
         value = json.loads(content)
     except ValueError:

@@ -124,7 +124,7 @@ class Transport:
                 content = response.read()
             finally:
                 response.close()
-            return value_of(meta, content, call.answer) if response.is_success else failure_of(meta, content)
+            return value_of(meta, content, call) if response.is_success else failure_of(meta, content)
         except httpx.HTTPError as error:
             failure = _failed(error, timeout)
             log.failed(failure)
@@ -175,7 +175,7 @@ class AsyncTransport:
                 content = await response.aread()
             finally:
                 await response.aclose()
-            return value_of(meta, content, call.answer) if response.is_success else failure_of(meta, content)
+            return value_of(meta, content, call) if response.is_success else failure_of(meta, content)
         except httpx.HTTPError as error:
             failure = _failed(error, timeout)
             log.failed(failure)

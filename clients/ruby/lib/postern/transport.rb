@@ -18,6 +18,7 @@ module Postern
     WAIT_S_MAX = 60
     # Statuses that say "later", not "no".
     WORTH_RETRYING = [500, 503].freeze
+    WITHOUT_BODY = [204, 205].freeze
     # Of 429: the others are over in hours.
     SHORT_LIMITS = %w[requests_per_second per_minute].freeze
     REPEATABLE = %w[GET HEAD PUT DELETE].freeze
@@ -157,19 +158,20 @@ module Postern
       outcome = nil
       http.request(request) do |response|
         meta = Response.new(response.code.to_i, response.to_hash.transform_values { |values| values.join(", ") })
-        outcome = read_answer(response, meta, call[:answer], &block)
+        outcome = read_answer(response, meta, call, &block)
       end
       outcome
     end
 
-    def read_answer(response, meta, answer, &block)
+    # Of a success without a body nil.
+    def read_answer(response, meta, call, &block)
       return failure_of(meta, response.read_body.to_s) unless (200..299).cover?(meta.status)
 
-      case answer
+      case call[:answer]
       when :bytes
         block ? response.read_body(&block) && nil : response.read_body.to_s.b
       when :text then response.read_body.to_s.force_encoding(Encoding::UTF_8)
-      else record_of(meta, response.read_body.to_s)
+      else call[:method] == "HEAD" || WITHOUT_BODY.include?(meta.status) ? nil : record_of(meta, response.read_body.to_s)
       end
     end
 
