@@ -3,6 +3,7 @@
 import { Command, CommanderError } from "commander";
 import { ConfigProblems, useEnvFile } from "./config.ts";
 import { ownVersion } from "./platform/own-version.ts";
+import { fileWords } from "./platform/process/file-words.ts";
 import { noticeLostOutput } from "./platform/process/output-problem.ts";
 import { UsageError } from "./platform/process/usage-error.ts";
 import { envFileProblem } from "./settings/gather.ts";
@@ -83,8 +84,14 @@ function refuseEnvFile(command: string): void {
   if (problem !== null) throw new UsageError(problem);
 }
 
+/** A failure of the file system that nobody caught has a path and a code; sentences have neither. */
+function wordsOf(error: Error): string {
+  const words = /^E[A-Z]+: /.test(error.message) ? fileWords(error) : null;
+  return words === null ? error.message : `${words}.`;
+}
+
 run().catch((error) => {
   if (error instanceof CommanderError) return; // said already, and the status is set
-  console.error(error instanceof ConfigProblems ? error.message : `postern: ${(error as Error).message}`);
+  console.error(error instanceof ConfigProblems ? error.message : `postern: ${wordsOf(error as Error)}`);
   process.exit(error instanceof UsageError ? USAGE_STATUS : 1);
 });

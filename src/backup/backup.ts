@@ -79,6 +79,7 @@ async function* writeFrames(
 ): AsyncGenerator<Buffer> {
   const tell = (step: string) => options.progress({ step, rows: total.rows, bodies: total.bodies, bytes: total.bytes });
   await client.query(BEGIN);
+  await refuseEmpty(client);
   const tables = await tablesOf(client);
   yield frame("H", await headOf(world, client, options));
   for (const table of tables) {
@@ -102,6 +103,14 @@ async function* writeFrames(
   total.bodies_missing = bodies_missing.length;
   const { bytes: _bytes, ...counted } = total;
   yield frame("Z", { ...counted, bodies_missing, sequences } satisfies BackupEnd);
+}
+
+async function refuseEmpty(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("select to_regclass('schema_migration') is not null as is_there");
+  if (rows[0].is_there) return;
+  throw new Error(
+    "the database holds nothing of Postern: is it the right one (DATABASE_URL)? A start of Postern fills it.",
+  );
 }
 
 async function headOf(world: BackupWorld, client: pg.Client, options: BackupOptions): Promise<BackupHead> {

@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
 import { constants, createZstdCompress, createZstdDecompress } from "node:zlib";
 import { Decrypter, Encrypter } from "age-encryption";
+import { UsageError } from "../platform/process/usage-error.ts";
 import { BackupBroken } from "./frames.ts";
 import { StoreFailed } from "./store.ts";
 
@@ -17,10 +18,18 @@ const LEVEL = 3;
 export async function seal(frames: AsyncIterable<Buffer>, { passphrase, recipients }: Locks): Promise<Readable> {
   const encrypter = new Encrypter();
   if (passphrase !== null) encrypter.setPassphrase(passphrase);
-  for (const recipient of recipients) encrypter.addRecipient(recipient);
+  for (const recipient of recipients) addRecipient(encrypter, recipient);
   const source = Readable.from(frames, { objectMode: false });
   const compressed = createZstdCompress({ params: { [constants.ZSTD_c_compressionLevel]: LEVEL } });
   return await through(source, compressed, (bytes) => encrypter.encrypt(bytes));
+}
+
+function addRecipient(encrypter: Encrypter, recipient: string): void {
+  try {
+    encrypter.addRecipient(recipient);
+  } catch {
+    throw new UsageError(`--recipient ${recipient} is no age public key: it begins with age1.`);
+  }
 }
 
 /** The frames' bytes of a stored backup. Throws BackupBroken at the first byte that is not as it was written. */

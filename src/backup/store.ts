@@ -4,6 +4,7 @@ import { createReadStream } from "node:fs";
 import { access, link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Readable } from "node:stream";
+import { fileWords } from "../platform/process/file-words.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 
 export type Target = {
@@ -46,7 +47,7 @@ async function storeFile(path: string, bytes: Readable, hash: Hash): Promise<num
   const aside = `${path}.partial`;
   const file = await open(aside, "w", 0o600).catch((error: NodeJS.ErrnoException) => {
     bytes.destroy();
-    throw new UsageError(`${aside} cannot be written by this user: ${error.code}`);
+    throw new UsageError(unwritable(path, error));
   });
   let written = 0;
   try {
@@ -62,11 +63,21 @@ async function storeFile(path: string, bytes: Readable, hash: Hash): Promise<num
     return written;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") throw taken(path);
-    throw error;
+    const words = (error as NodeJS.ErrnoException).syscall ? fileWords(error, path) : null;
+    throw words === null ? error : new StoreFailed(`${words}; nothing of the backup was kept.`, { cause: error });
   } finally {
     await file.close().catch(() => undefined);
     await rm(aside, { force: true });
   }
+}
+
+function unwritable(path: string, error: NodeJS.ErrnoException): string {
+  const folder = dirname(path);
+  if (error.code === "EACCES" || error.code === "EPERM") {
+    return `${fileWords(error, folder)}: let that user write there. A command by root works as the owner of the data folder.`;
+  }
+  const words = fileWords(error, error.code === "ENOENT" ? folder : path);
+  return words === null ? `${path} cannot be written: ${error.message}` : `${words}.`;
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -19,6 +19,7 @@ import { processEnder } from "../platform/process/end-process.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
+import { explained } from "./with-world.ts";
 
 const TELL_EVERY_MS = 2_000;
 
@@ -71,7 +72,8 @@ async function makeCommand(path: string, options: BackupOptions, version: string
     const world = { database_url, blobs: blobsOf(config), master_key: config.master_key, clock };
     const bodies = options.bodies === "include" ? ("included" as const) : ("referenced" as const);
     const progress = teller("backup");
-    const result = await makeBackup(world, { target, locks, bodies, version, progress });
+    const making = makeBackup(world, { target, locks, bodies, version, progress });
+    const result = await explained(config, making);
     console.log(options.json ? JSON.stringify({ file: path, ...result }) : madeText(path, result));
   } finally {
     await own?.stop();
@@ -105,10 +107,11 @@ async function restoreCommand(path: string, options: RestoreOptions): Promise<vo
   try {
     const database_url = config.database_url ?? (own?.url as string);
     const master_key = options.otherMasterKey ? null : config.master_key;
-    const result = await restoreBackup(
+    const restoring = restoreBackup(
       { database_url, blobs: blobsOf(config), clock },
       { target, keys, master_key, replace: options.replace ?? false, progress: teller("restore") },
     );
+    const result = await explained(config, restoring);
     console.log(options.json ? JSON.stringify({ file: path, ...result }) : restoredText(path, result));
   } finally {
     await own?.stop();

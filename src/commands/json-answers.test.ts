@@ -81,11 +81,29 @@ test("a database that is away is named with its setting, also by commands that o
   for (const args of [
     ["upgrade", "--check"],
     ["cells", "list"],
+    ["backup", "/nonexistent-file"],
+    ["restore", import.meta.filename],
   ]) {
-    const { status, stderr } = postern(args, { DATABASE_URL: "postgres://127.0.0.1:9/postern" });
+    const env = { DATABASE_URL: "postgres://127.0.0.1:9/postern", POSTERN_BACKUP_PASSPHRASE: "a passphrase" };
+    const { status, stderr } = postern(args, env);
     assert.equal(status, 1);
     assert.match(stderr, /^postern: the database at 127\.0\.0\.1:9 \(DATABASE_URL\) cannot be used: .*ECONNREFUSED/);
   }
+});
+
+test("a backup says in words which file it cannot have, and which recipient is none", () => {
+  const env = { POSTERN_BACKUP_PASSPHRASE: "a passphrase" };
+  const ended = (...args: string[]) => {
+    const { status, stderr } = postern(args, env);
+    return [status, stderr];
+  };
+  const gone = "/nonexistent-folder";
+  assert.deepEqual(ended("backup", `${gone}/b`), [2, `postern: ${gone} does not exist.\n`]);
+  assert.deepEqual(ended("backup", "verify", `${gone}/b`), [1, `postern: ${gone}/b does not exist.\n`]);
+  const full = ended("backup", "/dev/full/b");
+  assert.deepEqual(full, [2, "postern: /dev/full/b does not exist: a part of its path is no folder.\n"]);
+  const recipient = ended("backup", `${r.api.config.data_dir}/b`, "--recipient", "somebody");
+  assert.deepEqual(recipient, [2, "postern: --recipient somebody is no age public key: it begins with age1.\n"]);
 });
 
 test("output that cannot be written fails, and says so", () => {
