@@ -57,6 +57,14 @@ describe("a secret", () => {
     rmSync(path);
   });
 
+  it("that is an empty credential is a problem, as no other value may be made or found in its place", () => {
+    const path = file("POSTERN_MASTER_KEY", "\n");
+    assert.deepEqual(problemsOf({ CREDENTIALS_DIRECTORY: dir }), [
+      `POSTERN_MASTER_KEY: the credential ${path} is empty.`,
+    ]);
+    rmSync(path);
+  });
+
   it("that is given twice, in a file that is not there, or in an empty one is a problem, and is not repeated", () => {
     const url = file("url", URL_WITH_PASSWORD);
     const cases: [Record<string, string>, RegExp][] = [

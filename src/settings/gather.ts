@@ -96,9 +96,15 @@ function readSecret(path: string, variable: string, problems: string[]): string 
 
 /** systemd gives only the credentials that its unit asks for. */
 function readIfThere(path: string, name: string, problems: string[]): string | undefined {
-  return readFile(path, (why) => {
-    if (why !== ABSENT) problems.push(`${name}: the credential ${path} ${why}.`);
-  });
+  // Once, although it is looked for again beside the file of settings.
+  const refuse = (why: string) => {
+    const problem = `${name}: the credential ${path} ${why}.`;
+    if (why !== ABSENT && !problems.includes(problem)) problems.push(problem);
+  };
+  const text = readFile(path, refuse);
+  // Not as if there were none: a master key would be made in its place.
+  if (text === "") refuse("is empty");
+  return text;
 }
 
 const ABSENT = "does not exist";
