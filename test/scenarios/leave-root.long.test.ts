@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   globSync,
   lstatSync,
   mkdirSync,
@@ -112,6 +113,25 @@ describe("a start by root", { skip: lacking(), timeout: 110_000 }, () => {
       assert.equal(status, 0, stderr.toString());
     }
     assert.deepEqual(globSync(join(tmpdir(), "postern-verify-*")), [], "the scratch database is gone");
+  });
+
+  it("says how a folder of a number without a name gets its database, and that way leads there", async () => {
+    const folder = join(home, "of-number/data");
+    mkdirSync(folder, { recursive: true });
+    chownSync(folder, OTHER.uid, OTHER.gid);
+    const env = { PATH: process.env.PATH ?? "", ...settings.env, POSTERN_DATA: folder };
+    const { status, stderr } = spawnSync(process.execPath, [MAIN, "migrate"], { env, timeout: 60_000 });
+    assert.equal(status, 1);
+    const said = stderr.toString();
+    assert.match(
+      said,
+      /cannot be set up by user 61000, who has no name on this machine\. As root: chown -R root:root /,
+    );
+    const remedy = /As root: (chown -R root:root \S+), then/.exec(said)?.[1] as string;
+    assert.equal(spawnSync("/bin/sh", ["-c", remedy]).status, 0);
+    await running?.stop();
+    running = await startPostern(await posternSettings(folder), ["api"]);
+    assert.ok(lstatSync(join(folder, "postgres/cluster")).uid > 0);
   });
 
   it("refuses, with the remedy, where others could reach it and its user cannot reach the data folder", async () => {

@@ -187,10 +187,19 @@ async function initdb(cluster: Cluster, binaries: PostgresBinaries, { folder, ma
     });
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string };
-    throw new Error(`The database could not be created in ${cluster.data_dir}: ${(stderr || message).trim()}`);
+    throw new Error(
+      `The database could not be created in ${cluster.data_dir}: ${initdbWords((stderr || message).trim(), cluster)}`,
+    );
   } finally {
     await rm(passwordFile, { force: true });
   }
+}
+
+/** A number without a name cannot make a database; root gives it one that an account of the system made. */
+function initdbWords(says: string, { data_dir }: Cluster): string {
+  const uid = /could not look up effective user ID (\d+)/.exec(says)?.[1];
+  if (uid === undefined) return says;
+  return `PostgreSQL cannot be set up by user ${uid}, who has no name on this machine. As root: chown -R root:root ${dirname(data_dir)}, then postern start; or make a user of that number (useradd --system --uid ${uid} postern).`;
 }
 
 async function removeUnfinished(dataDir: string): Promise<void> {
