@@ -4,7 +4,7 @@ import type { Config } from "./config.ts";
 import { createClock } from "./platform/clock.ts";
 import { isDistributed } from "./platform/database/citus/cells.ts";
 import { openDb } from "./platform/database/db.ts";
-import { migrate } from "./platform/database/migrate.ts";
+import { migrateNoting } from "./platform/database/migrate.ts";
 import { makePartitions } from "./platform/database/partitions.ts";
 import { createResolver } from "./platform/dns/resolver.ts";
 import { insideOf } from "./platform/net/addresses.ts";
@@ -52,7 +52,8 @@ export async function openWorld(
 }
 
 async function openMigrated(config: Config, log: Log, databaseUrl: string): Promise<World> {
-  const applied = await migrate(databaseUrl);
+  const { applied, newer } = await migrateNoting(databaseUrl);
+  if (newer !== null) log.warn({ why: newer }, "this version may run beside a newer one, during an upgrade only");
   if (applied.length > 0) log.info({ migrations: applied }, "database brought up to date");
   const world = buildWorld(config, log, databaseUrl, await isDistributed(databaseUrl));
   try {

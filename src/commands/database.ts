@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import { resumeSending } from "../outbound/outbound.ts";
 import { answerJson, answerLines, askDatabase } from "../platform/database/ask-database.ts";
-import { migrate } from "../platform/database/migrate.ts";
+import { migrateNoting } from "../platform/database/migrate.ts";
 import { openOwnDatabase } from "../platform/postgres/own-database.ts";
 import { acceptMasterKey } from "../platform/storage/master-key.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
@@ -39,7 +39,9 @@ async function migrateOnly({ json }: Options): Promise<void> {
   const config = await commandConfig();
   const own = config.database_url ? null : await openOwnDatabase(config.data_dir, logBeside(config));
   try {
-    const applied = await explained(config, migrate(config.database_url ?? (own?.url as string)));
+    const url = config.database_url ?? (own?.url as string);
+    const { applied, newer } = await explained(config, migrateNoting(url));
+    if (newer !== null) console.error(`postern: ${newer} This version has nothing to bring up to date.`);
     const text = applied.length ? `Applied: ${applied.join(", ")}` : "The database is up to date.";
     console.log(json ? JSON.stringify({ applied }) : text);
   } finally {

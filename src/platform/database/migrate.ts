@@ -29,16 +29,35 @@ export function readMigrations(folder: string = FOLDER): Migration[] {
 
 /** Brings the database at `url` up to date; returns the names of what it applied (empty when nothing was to do). */
 export async function migrate(url: string, folder: string = FOLDER): Promise<string[]> {
+  return (await migrateNoting(url, folder)).applied;
+}
+
+/** The same; `newer`: in words, that a newer Postern has run on it. Beside that one this version may still run. */
+export async function migrateNoting(
+  url: string,
+  folder: string = FOLDER,
+): Promise<{ applied: string[]; newer: string | null }> {
   const client = new pg.Client({ connectionString: url, options: "-c postern.scope=system" });
   await client.connect();
   try {
     await checkVersion(client);
     await client.query("select pg_advisory_lock($1)", [LOCK]);
     await refuseRestoring(client);
-    return await applyMissing(client, readMigrations(folder));
+    const known = readMigrations(folder);
+    const applied = await applyMissing(client, known);
+    return { applied, newer: await newerThan(client, known) };
   } finally {
     await client.end();
   }
+}
+
+async function newerThan(client: pg.Client, known: Migration[]): Promise<string | null> {
+  const { rows } = await client.query<{ number: number; name: string }>(
+    "select number, name from schema_migration where number <> all($1) order by number desc limit 1",
+    [known.map(({ number }) => number)],
+  );
+  const [last] = rows;
+  return last ? `the database has migration ${last.number} (${last.name}): a newer Postern has run on it.` : null;
 }
 
 async function checkVersion(client: pg.Client): Promise<void> {
