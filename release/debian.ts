@@ -168,6 +168,8 @@ export async function tryDebian(file: string): Promise<Tried> {
   inside("apt-get", "purge", "--yes", "postern");
   if (!existsSync(join(root, "var/lib/postern/master.key")))
     throw new Error("purging the package deleted the master key");
+  const left = ["usr/lib/postern", "var/cache/postern", "etc/postern"].filter((path) => existsSync(join(root, path)));
+  if (left.length > 0) throw new Error(`purging the package left ${left.join(" and ")}`);
   if (!("started" in tried)) return tried;
   const secondsToMail = secondsToInstall + setUp.seconds_from_setup_to_mail;
   return { ...tried, ...setUp, seconds_from_install_to_mail: Math.round(10 * secondsToMail) / 10 };
