@@ -23,7 +23,7 @@ import { explained } from "./with-world.ts";
 
 const TELL_EVERY_MS = 2_000;
 
-type BackupOptions = { bodies: "include" | "reference"; recipient: string[]; json?: boolean };
+type BackupOptions = { bodies: "include" | "reference"; recipient?: string[]; json?: boolean };
 type OpenOptions = { identity?: string; json?: boolean };
 type RestoreOptions = OpenOptions & { replace?: boolean; otherMasterKey?: boolean };
 
@@ -33,7 +33,7 @@ export function addBackupCommands(program: Command, version: string): void {
     .command("backup")
     .description("write an encrypted backup of the database and of large bodies, while mail flows")
     .argument("<file>", "where to, a path or s3://bucket/key; it is there once it is whole")
-    .option("--recipient <age key>", "an age public key that may open it; may be said several times", together, [])
+    .option("--recipient <age key>", "an age public key that may open it; may be said several times", together)
     .option("--bodies <how>", "include, or reference: large bodies stay out, and blobs/ is backed up apart", "include")
     .option("--json", "one JSON object")
     .action((file: string, options: BackupOptions) => makeCommand(file, options, version));
@@ -55,14 +55,14 @@ export function addBackupCommands(program: Command, version: string): void {
     .action(restoreCommand);
 }
 
-function together(value: string, before: string[]): string[] {
+function together(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
 async function makeCommand(path: string, options: BackupOptions, version: string): Promise<void> {
   if (!["include", "reference"].includes(options.bodies)) throw new UsageError("--bodies is include or reference");
   const config = await commandConfig();
-  const locks = locksOf(config, options.recipient);
+  const locks = locksOf(config, options.recipient ?? []);
   const target = targetOf(path, config);
   await target.refuseTaken();
   const clock = createClock({ offsetFile: config.testing.clock_file });

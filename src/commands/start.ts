@@ -31,7 +31,7 @@ export function addStartCommand(program: Command): void {
   program
     .command("start")
     .description("start Postern")
-    .option("--roles <roles>", `some of ${ROLES.join(",")}`, parseRoles, [...ROLES])
+    .option("--roles <roles>", `some of ${ROLES.join(",")}; all without it`, parseRoles)
     .option("--user <user>", "as root: whom to become once the ports are bound; postern, or a number of its own")
     .action(start);
 }
@@ -40,16 +40,21 @@ function parseRoles(text: string): Role[] {
   const roles = text.split(",").map((word) => word.trim());
   const unknown = roles.filter((role) => !ROLES.includes(role as Role));
   if (unknown.length > 0)
-    throw new InvalidArgumentError(`unknown: ${unknown.join(", ")}; there are ${ROLES.join(", ")}`);
+    throw new InvalidArgumentError(
+      text.trim() === ""
+        ? `none is named; there are ${ROLES.join(", ")}`
+        : `unknown: ${unknown.join(", ")}; there are ${ROLES.join(", ")}`,
+    );
   return roles as Role[];
 }
 
-async function start(options: { roles: Role[]; user?: string }): Promise<void> {
+async function start(options: { roles?: Role[]; user?: string }): Promise<void> {
+  const { roles = [...ROLES] } = options;
   collectLessOften();
   const found = findConfig();
   const signal = watchSignals(found);
-  await refuseTakenPlaces(found, options.roles);
-  const places = neededPlaces(found, options.roles);
+  await refuseTakenPlaces(found, roles);
+  const places = neededPlaces(found, roles);
   const exposed = placesOf(found).some(({ host }) => !isLocal(host));
   const named = options.user ?? null;
   const left = await leaveRoot(found, { named, exposed, hold: () => holdPlaces(places) });
@@ -58,7 +63,7 @@ async function start(options: { roles: Role[]; user?: string }): Promise<void> {
   if (left.warning)
     opened.world.log.warn({ why: left.warning }, "Postern stays root, as it listens on this machine only");
   if (signal.asked()) return signal.stopBy(() => stopAll(opened, null));
-  const running = await explained(config, startIn(opened, config, options.roles)).catch(async (error) => {
+  const running = await explained(config, startIn(opened, config, roles)).catch(async (error) => {
     await opened.close();
     throw error;
   });
@@ -66,7 +71,7 @@ async function start(options: { roles: Role[]; user?: string }): Promise<void> {
   if (signal.asked()) return;
   trimMemory();
   const where = running.address ? ` on ${running.address}` : "";
-  console.log(`Postern is ready: ${options.roles.join(", ")}${where} (metrics on ${running.internal})`);
+  console.log(`Postern is ready: ${roles.join(", ")}${where} (metrics on ${running.internal})`);
 }
 
 async function stopAll({ world, close }: Opened, running: Running | null): Promise<void> {

@@ -68,7 +68,7 @@ test("columns of equal name are all shown, and numbered", async () => {
     "\ta b\tl m\t1\t2\t3",
   ]);
   const record = { "?column?": null, "?column?_2": "a b", "?column?_3": "l m", n: 1, n_2: 2, n_3: 3 };
-  assert.deepEqual(JSON.parse(answerJson(answer)), { rows: [record], isCut: false });
+  assert.deepEqual(JSON.parse(answerJson(answer)), { rows: [record], is_cut: false });
 });
 
 test("every query of docs/operations.md can be asked, and those of blocked addresses find who was refused", async () => {

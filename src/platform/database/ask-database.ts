@@ -48,7 +48,7 @@ export function answerLines({ columns, rows, isCut }: Answer): string {
 /** For programs: each row with its columns' names. */
 export function answerJson({ columns, rows, isCut }: Answer): string {
   const records = rows.map((cells) => Object.fromEntries(columns.map((name, at) => [name, cells[at]])));
-  return JSON.stringify({ rows: records, isCut });
+  return JSON.stringify({ rows: records, is_cut: isCut });
 }
 
 function printed(value: unknown): string {
