@@ -394,6 +394,17 @@ test("trigger fails where the mail is refused", async () => {
   assert.match(err, /the mail was refused: x@nowhere\.example 55\d /);
 });
 
+test("trigger fails where the endpoint does not take the event, in JSON as in words", async () => {
+  const asked = ["webhooks", "create", "--url", "https://nobody.invalid/hook", "--events", "email.bounced", "--json"];
+  const { webhook } = JSON.parse((await run(asked)).out);
+  const { out, err, status } = await run(["trigger", "email.bounced", "--webhook", webhook.id, "--json"]);
+  assert.equal(status, 1);
+  assert.equal(JSON.parse(out).status, "failed");
+  assert.match(err, /the endpoint did not take the event/);
+  assert.equal((await run(["trigger", "email.bounced", "--webhook", webhook.id], { tty: true })).status, 1);
+  await run(["webhooks", "delete", webhook.id]);
+});
+
 test("why says that an address is suppressed only where it is", async () => {
   const id = await send("bounced+a@simulator.postern.test");
   const simulated = await until("the simulator has bounced it", async () => {

@@ -190,11 +190,10 @@ async function trigger(session: Session, event: string, { webhook, file, to }: T
   }
   const id = webhook ?? (await onlyWebhook(session));
   const delivery = await client.webhooks.test(id, { event: type } as never);
-  if (out.isJson) return void out.data(delivery);
   const is = delivery.error === null;
-  out.line(
-    `${out.paint(is ? "green" : "red", is ? `answered ${delivery.status_code}` : String(delivery.error))}  in ${delivery.duration_ms} ms`,
-  );
+  const says = is ? `answered ${delivery.status_code}` : String(delivery.error);
+  if (out.isJson) out.data(delivery);
+  else out.line(`${out.paint(is ? "green" : "red", says)}  in ${delivery.duration_ms} ms`);
   if (!is) throw new CliError("the endpoint did not take the event", STATUS.failed);
 }
 
