@@ -76,6 +76,11 @@ async function listening(server: Server | ReturnType<typeof createHttpServer>): 
   return `127.0.0.1:${(server.address() as { port: number }).port}`;
 }
 
+/** A file system that never has room. */
+function noProc(): string | false {
+  return process.platform === "linux" ? false : "/proc is Linux's";
+}
+
 describe("the doctor", () => {
   it("finds nothing wrong with a good machine but what the test server is", async () => {
     const checks = await look();
@@ -126,6 +131,20 @@ describe("the doctor", () => {
       assert.match(found.says, says);
       assert.equal(only(checks, "DNS").status, "ok");
     }
+  });
+
+  it("sees before the first start that the disk of the data folder has no room", { skip: noProc() }, async () => {
+    const found = named(
+      await look({ POSTERN_MASTER_KEY: "ab".repeat(32), POSTERN_DATA: "/proc/none/data" }),
+      "data folder",
+    );
+    assert.deepEqual(
+      found.map(({ status, says }) => [status, says]),
+      [
+        ["warning", "/proc/none/data does not exist."],
+        ["problem", "/proc/none/data has 0 MiB free."],
+      ],
+    );
   });
 
   it("sees a data folder that others may write and a master key that others may read", async () => {

@@ -3,7 +3,7 @@
 // a few bytes, reads it and takes it away. What others see of this installation is looked at in doctor/. Not here: watching a
 // running Postern (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
 import { access, constants, stat, statfs } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
 import { checkBlobs } from "./doctor/check-blobs.ts";
@@ -105,7 +105,8 @@ async function checkDataFolder({ data_dir }: FoundConfig): Promise<Check[]> {
     const why = found instanceof Error ? (found.code ?? found.message) : "it is no folder";
     if (why === "ENOENT") {
       const remedy = "The first start makes it; if there was one before, set POSTERN_DATA to where it is.";
-      return [warning(name, `${data_dir} does not exist.`, remedy)];
+      const short = await checkRoom(data_dir, await nearestFolder(data_dir));
+      return [warning(name, `${data_dir} does not exist.`, remedy), ...(short ? [short] : [])];
     }
     const remedy = "Make that folder for the user that runs Postern, or set POSTERN_DATA.";
     return [problem(name, `${data_dir} cannot be looked at: ${why}.`, remedy)];
@@ -132,20 +133,31 @@ async function checkDataFolder({ data_dir }: FoundConfig): Promise<Check[]> {
       ),
     );
   }
-  const { bavail, bsize } = await statfs(data_dir);
-  const free = bavail * bsize;
-  if (free < FREE_BYTES_MIN) {
-    checks.push(
-      problem(
-        name,
-        `${data_dir} has ${Math.floor(free / 1024 ** 2)} MiB free.`,
-        "Make room: mail is refused with 503 and 452 before the disk is full.",
-      ),
-    );
+  const short = await checkRoom(data_dir, data_dir);
+  if (short) checks.push(short);
+  if (checks.length > 0) return checks;
+  const gib = Math.floor((await roomIn(data_dir)) / 1024 ** 3);
+  return [ok(name, `${data_dir} belongs to user ${uid} and has ${gib} GiB free.`)];
+}
+
+/** `there`: the data folder, or the one in which it will be made. */
+async function checkRoom(data_dir: string, there: string): Promise<Check | null> {
+  const free = await roomIn(there);
+  if (free >= FREE_BYTES_MIN) return null;
+  const remedy = "Make room: mail is refused with 503 and 452 before the disk is full.";
+  return problem("data folder", `${data_dir} has ${Math.floor(free / 1024 ** 2)} MiB free.`, remedy);
+}
+
+async function roomIn(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}
+
+async function nearestFolder(path: string): Promise<string> {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    const found = await stat(folder).catch(() => null);
+    if (found?.isDirectory() || folder === dirname(folder)) return folder;
   }
-  return checks.length > 0
-    ? checks
-    : [ok(name, `${data_dir} belongs to user ${uid} and has ${Math.floor(free / 1024 ** 3)} GiB free.`)];
 }
 
 async function checkMasterKey({ data_dir, master_key }: FoundConfig): Promise<Check> {
