@@ -73,11 +73,20 @@ export function connectionTrouble(error: unknown): DatabaseTrouble | null {
   return null;
 }
 
+/** What the operator does about an answer of the server, by its SQLSTATE. */
+const SERVER_REMEDIES: Record<string, string> = {
+  [INSUFFICIENT_PRIVILEGE]: OWN_IT,
+  "28P01": "Write the role's password into DATABASE_URL, or give the role that one: alter role <role> password '…'",
+  "3D000":
+    "Make it, as a superuser: create database <name> owner <role>. Or correct the name at the end of DATABASE_URL",
+  "53300": "Raise max_connections, or lower POSTERN_DATABASE_CONNECTIONS",
+};
+
 /** Any failure of the database as `why` and `remedy`. */
 export function databaseTrouble(error: unknown): DatabaseTrouble {
-  const { code, message } = error as Failure;
+  const { code = "", message } = error as Failure;
   const known = connectionTrouble(error);
-  return known ?? { why: message || code || "unknown", remedy: code === INSUFFICIENT_PRIVILEGE ? OWN_IT : null };
+  return known ?? { why: message || code || "unknown", remedy: SERVER_REMEDIES[code] ?? null };
 }
 
 function ofCertificate({ code = "", cert }: Failure): DatabaseTrouble | null {

@@ -77,6 +77,18 @@ describe("a start that fails", () => {
     );
   });
 
+  it("says what to do about a wrong password, a database that is not there, and too many connections", () => {
+    const config = configOf({ DATABASE_URL: "postgresql://h/db" });
+    for (const [code, remedy] of [
+      ["28P01", /refused\. Write the role's password into DATABASE_URL, or /],
+      ["3D000", /refused\. Make it, as a superuser: create database <name> owner <role>\. Or correct /],
+      ["53300", /refused\. Raise max_connections, or lower POSTERN_DATABASE_CONNECTIONS/],
+    ] as const) {
+      const failure = Object.assign(new Error("refused"), { code });
+      assert.match(String(explainStart(config, failure)), remedy);
+    }
+  });
+
   it("names DATABASE_URL where it names a file that is not there", async () => {
     const url = `postgresql://127.0.0.1:1/postern?sslrootcert=${dir}/nope`;
     const failure = await Promise.try(() => new pg.Client(url).connect()).catch((error) => error);
