@@ -27,6 +27,12 @@ describe("postern setup", () => {
     assert.deepEqual(again({}, behindProxy), {});
   });
 
+  it("takes an address to listen on in any form, and nothing else", () => {
+    const mxAt = (listen: string) => settingsFrom({ host: "mail.example.eu", listen }, null, () => "").POSTERN_MX;
+    assert.deepEqual(["::1", "[::1]", "127.0.0.1"].map(mxAt), ["[::1]:25", "[::1]:25", "127.0.0.1:25"]);
+    assert.throws(() => mxAt("eth0"), /--listen is an address of this machine/);
+  });
+
   it("gets certificates where nothing is set, and turns to them with --acme on", () => {
     const first = settingsFrom({ host: "mail.example.eu", listen: "127.0.0.1" }, null, () => "");
     assert.deepEqual([first.POSTERN_ACME, first.POSTERN_HTTPS], ["on", "127.0.0.1:443"]);

@@ -1,5 +1,6 @@
 // `postern setup`: asks what it has to know, or takes it from options, and prints what became of each step.
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline/promises";
@@ -244,7 +245,7 @@ export function settingsFrom(
   set("POSTERN_DATA", resolve(options.data ?? "data"), options.data !== undefined);
   set("POSTERN_HOSTNAME", hostname, host !== undefined);
   set("POSTERN_PUBLIC_ADDRESSES", addresses, options.addresses !== undefined);
-  const at = options.listen ?? (hasIpv6() ? "[::]" : "0.0.0.0");
+  const at = options.listen === undefined ? everywhere() : bracketed(options.listen);
   // Without a certificate a proxy has HTTPS.
   const acme = options.acme ?? acmeNow(standing);
   const isBehindProxy = acme === "off" && !known?.tls_cert_file;
@@ -270,9 +271,18 @@ function valuesIn(envFile: string): Standing {
   return (name) => process.env[name] || filed[name] || "";
 }
 
-function hasIpv6(): boolean {
+function everywhere(): string {
   const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return all.some(({ family, internal }) => family === "IPv6" && !internal);
+  return all.some(({ family, internal }) => family === "IPv6" && !internal) ? "[::]" : "0.0.0.0";
+}
+
+/** As an address stands before its port. */
+function bracketed(listen: string): string {
+  const address = listen.replace(/^\[(.*)\]$/, "$1");
+  const family = isIP(address);
+  if (family === 0 && address !== "localhost")
+    throw new UsageError("--listen is an address of this machine, such as 0.0.0.0 or ::");
+  return family === 6 ? `[${address}]` : address;
 }
 
 // Words ---------------------------------------------------------------------------------------------------------------
