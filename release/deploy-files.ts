@@ -148,6 +148,12 @@ export async function tryChart(file: string): Promise<Tried> {
     "POSTERN_DATABASE_POOLER_FILE=/run/secrets/postern/pooler/url",
     "POSTERN_DATABASE_CONNECTIONS=20",
   ]);
+  const secret = "secretSettings.POSTERN_OIDC_CLIENT_SECRET";
+  const others = ["--set", "settings.OTEL_SERVICE_NAME=mail", "--set", `${secret}.secret=oidc,${secret}.key=word`];
+  const rendered = render(file, [...NAMES, ...others]);
+  for (const wanted of ["name: OTEL_SERVICE_NAME", 'secretKeyRef: { name: "oidc", key: "word" }']) {
+    if (!rendered.includes(wanted)) throw new Error(`helm template says nothing of ${wanted}`);
+  }
   for (const [what, why, settings] of REFUSED) {
     let said = "";
     try {
