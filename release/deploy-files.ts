@@ -35,6 +35,7 @@ const REFUSED: [string, RegExp, string[]][] = [
   ["a setting with a wrong name", /settings/, [...NAMES, "--set", "settings.HOSTNAME=x"]],
   ["a pool that is too small", /connections/, [...NAMES, "--set", "pooler.connections=3"]],
   ["a role that does not exist", /roles/, [...NAMES, "--set", "deployments.all.roles={api,mail}"]],
+  ["one pod without all roles", /must have all roles/, [...NAMES, "--set", "deployments.all.roles={api,mx}"]],
 ];
 
 /** `postern-compose-<version>.tgz`. */
