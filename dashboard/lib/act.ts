@@ -1,5 +1,6 @@
 // An act of a person: one call, then what changed is read again, and news is given. What the server declines is said, not lost.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useRef } from "react";
 import { Declined } from "../api/client.ts";
 import { sayError } from "../api/say-error.ts";
 import { toast } from "../ui/toast.tsx";
@@ -13,11 +14,16 @@ type Given<In, Out> = {
   isErrorShown?: boolean;
 };
 
-/** `done` gives the news, or nothing. An error that names a field is for the form (fieldProblem); any other becomes news. */
+/**
+ * `done` gives the news, or nothing. An error that names a field is for the form (fieldProblem); any other becomes news.
+ * The same act is not begun a second time while it runs: a double click comes before the button shows that it is busy.
+ */
 export function useAct<In, Out>({ run, refresh, done, isErrorShown = false }: Given<In, Out>) {
   const queries = useQueryClient();
-  return useMutation<Out, unknown, In>({
+  const running = useRef(new Set<string>());
+  const act = useMutation<Out, unknown, In>({
     mutationFn: run,
+    onSettled: (_out, _error, input) => void running.current.delete(nameOf(input)),
     onSuccess: async (out, input) => {
       const news = done?.(out, input);
       if (news !== undefined) toast(news);
@@ -29,6 +35,18 @@ export function useAct<In, Out>({ run, refresh, done, isErrorShown = false }: Gi
       toast(`${title}. ${text}`, { bad: true });
     },
   });
+  const mutate: typeof act.mutate = (...given) => {
+    const name = nameOf(given[0] as In);
+    if (running.current.has(name)) return;
+    running.current.add(name);
+    act.mutate(...given);
+  };
+  return { ...act, mutate };
+}
+
+/** Two inputs with the same name are the same act. */
+function nameOf(input: unknown): string {
+  return JSON.stringify([input], (_key, value) => (value instanceof File ? [value.name, value.size] : value));
 }
 
 /** What is wrong with this field, if the error is about it. */

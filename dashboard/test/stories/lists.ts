@@ -52,6 +52,25 @@ export const LIST_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "a double click on the button that sends, and Enter pressed twice, send one e-mail",
+    async play({ scene }, page) {
+      await page.goto("/emails");
+      for (const [subject, send] of [
+        ["Clicked twice", () => page.getByRole("button", { name: "Send the test" }).dblclick()],
+        ["Entered twice", () => page.keyboard.press("Enter").then(() => page.keyboard.press("Enter"))],
+      ] as const) {
+        await page.getByRole("button", { name: "Compose" }).click();
+        await page.getByRole("textbox", { name: "Message" }).fill("Hello");
+        await page.getByRole("textbox", { name: "Subject" }).fill(subject);
+        await send();
+        await page.getByRole("heading", { name: "It is accepted" }).waitFor();
+        await page.keyboard.press("Escape");
+        const sent = await scene.ask("GET", `/v1/emails?environment=test&subject=${encodeURIComponent(subject)}`);
+        assert.equal(sent.body.total, 1, subject);
+      }
+    },
+  },
+  {
     name: "deliveries of all endpoints are filtered and replayed, a span of one is sent again, a signature is checked",
     async play({ scene, records }, page) {
       await page.goto("/webhooks");
