@@ -6,6 +6,7 @@ import { type FormEvent, useState } from "react";
 import { AS_TEST, type Schemas, take, v1 } from "../api/client.ts";
 import { domains } from "../api/queries.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
+import { splitAddresses } from "../lib/fields.ts";
 import { useOwn } from "../lib/own.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -83,13 +84,11 @@ function Form({ content, from, close, sent }: FormGiven) {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
     const text = (name: string) => String(form.get(name) ?? "").trim();
-    const to = text("to")
-      .split(/[\s,;]+/)
-      .filter(Boolean);
+    const to = splitAddresses(text("to"));
     const written = content ?? { subject: text("subject"), ...bodyOf(text("body")) };
     sending.mutate({ body: { from: text("from"), to, ...written }, kind });
   };
-  const problem = (name: string) => fieldProblem(sending.error, name);
+  const problem = (name: string) => fieldProblem(sending.error, name, sending.variables?.body.to);
   return (
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
       <Addresses from={from} problem={problem} />
@@ -136,13 +135,12 @@ type AddressesGiven = { from: string; problem: (name: string) => string | undefi
 
 function Addresses({ from, problem }: AddressesGiven) {
   const { person } = useOwn();
-  const toProblem = ["to", "to[0]", "to[1]", "to[2]"].map(problem).find(Boolean);
   return (
     <>
       <Field label="From" help="An address of a verified domain" problem={problem("from")}>
         {(bound) => <input {...bound} name="from" defaultValue={from} autoComplete="off" />}
       </Field>
-      <Field label="To" help="Several with commas between them" problem={toProblem}>
+      <Field label="To" help="Several with commas between them" problem={problem("to")}>
         {(bound) => <input {...bound} name="to" defaultValue={person.email} autoComplete="off" />}
       </Field>
     </>

@@ -6,6 +6,7 @@ import { diffLines } from "diff";
 import { checkSignature } from "./check-signature.ts";
 import { toCsv } from "./csv.ts";
 import { foldLines, isChanged, toLines } from "./difference.ts";
+import { sayOfField, splitAddresses } from "./fields.ts";
 import { change, isGroup, newLeaf, sayTree, toDraft, toMatch } from "./rule-tree.ts";
 import { samplesOf } from "./samples.ts";
 import { toVariables } from "./template-values.ts";
@@ -52,6 +53,27 @@ describe("the conditions of a rule", () => {
     const changed = change(tree, first.id, () => ({ ...first, value: "c" }));
     assert.deepEqual(toMatch(changed), { all: [leaf("subject", "contains", "c"), leaf("subject", "contains", "b")] });
     assert.deepEqual(toMatch(change(tree, first.id, () => null)), { all: [leaf("subject", "contains", "b")] });
+  });
+});
+
+describe("a field of a form", () => {
+  it("with addresses is split at commas, semicolons, line ends and spaces, and names stay whole", () => {
+    assert.deepEqual(
+      splitAddresses(' a@x.example b@x.example;c@x.example,\n"Lind, Ada" <d@x.example>, Ada Lind <e@x.example> '),
+      [...["a@x.example", "b@x.example", "c@x.example", '"Lind, Ada" <d@x.example>', "Ada Lind <e@x.example>"]],
+    );
+    assert.deepEqual(splitAddresses('open" quote, <open'), ['open"', "quote", "<open"]);
+    assert.deepEqual(splitAddresses(" ,; "), []);
+  });
+
+  it("that is wrong is not called by the name that programs use, and a wrong entry is named", () => {
+    const sentence = "The 'to[3]' field is not an e-mail address: has no @.";
+    assert.equal(sayOfField(sentence, "nonsense"), "“nonsense” is not an e-mail address: has no @.");
+    assert.equal(sayOfField(sentence), "Is not an e-mail address: has no @.");
+    assert.equal(sayOfField("The 'url' field is not allowed: This is not a URL."), "This is not a URL.");
+    const path = "The 'match.all[0].value' field is no expression.";
+    assert.equal(sayOfField(path), path);
+    assert.equal(sayOfField("The domain was added already.", "x"), "The domain was added already.");
   });
 });
 

@@ -26,7 +26,11 @@ export function readMailAction(form: FormData): MailActionFields {
   };
 }
 
-export function MailAction({ before, error }: { before?: MailActionFields; error: unknown }) {
+type Sent = { forward_to?: readonly string[] | null | undefined };
+type Given = { before?: MailActionFields; error: unknown; sent: Sent | undefined };
+
+/** `sent`: what the error is about. */
+export function MailAction({ before, error, sent }: Given) {
   const [action, choose] = useState<Action>(before?.action ?? "webhook");
   return (
     <>
@@ -42,7 +46,11 @@ export function MailAction({ before, error }: { before?: MailActionFields; error
         )}
       </Field>
       {action === "forward" && (
-        <Field label="Forward to" help="At most ten addresses" problem={fieldProblem(error, "forward_to")}>
+        <Field
+          label="Forward to"
+          help="At most ten addresses"
+          problem={fieldProblem(error, "forward_to", sent?.forward_to ?? [])}
+        >
           {(bound) => (
             <input {...bound} name="forward_to" defaultValue={before?.forward_to.join(", ")} autoComplete="off" />
           )}

@@ -55,7 +55,7 @@ export function RuleForm({ tree, set, domainId, rule }: Given) {
         <div className="mb-1 text-[12.5px] text-ink-2">Conditions</div>
         <ConditionTree tree={tree} set={set} problem={conditionProblem(saving.error)} />
       </div>
-      <MailAction before={rule} error={saving.error} />
+      <MailAction before={rule} error={saving.error} sent={saving.variables} />
       <label className="flex items-center gap-2">
         <input type="checkbox" name="active" defaultChecked={rule?.active ?? true} />
         The rule is on

@@ -44,14 +44,14 @@ function Form({ close, alias }: Omit<Given, "open">) {
     event.preventDefault();
     saving.mutate(readForm(new FormData(event.currentTarget), alias === undefined));
   };
-  const problem = (name: string) => fieldProblem(saving.error, name);
+  const problem = (name: string) => fieldProblem(saving.error, name, saving.variables?.forward_to);
   return (
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
       {alias === undefined && <NewAddress problem={problem} />}
       <Field
         label="Forward to"
         help="Real mailboxes, with commas. Each owner confirms by a link before mail comes."
-        problem={problem("forward_to") ?? problem("forward_to[0]") ?? problem("forward_to[1]")}
+        problem={problem("forward_to")}
       >
         {(bound) => (
           <input {...bound} name="forward_to" defaultValue={alias?.forward_to.join(", ")} autoComplete="off" />

@@ -33,7 +33,7 @@ export function MaskedSettingsForm({ settings }: { settings: Settings }) {
       arc_sealers: text("arc_sealers").split(/\s+/).filter(Boolean),
     });
   };
-  const problem = (name: string) => fieldProblem(saving.error, name);
+  const problem = (name: string) => fieldProblem(saving.error, name, saving.variables?.arc_sealers ?? []);
   return (
     <form onSubmit={submit} className="pad grid gap-5" noValidate>
       <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-3">
@@ -71,7 +71,7 @@ export function MaskedSettingsForm({ settings }: { settings: Settings }) {
         <Field
           label="Lists whose seals count"
           help="Domains whose ARC seals are believed, one a line"
-          problem={problem("arc_sealers") ?? problem("arc_sealers[0]")}
+          problem={problem("arc_sealers")}
         >
           {(bound) => (
             <textarea

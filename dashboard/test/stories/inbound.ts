@@ -100,6 +100,9 @@ export const INBOUND_STORIES: readonly Story[] = [
       await page.getByLabel("What is done with it").selectOption("forward");
       await page.getByRole("button", { name: "Save" }).click();
       await page.locator("dialog .problem").waitFor();
+      await page.getByRole("textbox", { name: "Forward to" }).fill("team@nordkiosk.example, team");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("“team” is not an e-mail address: has no @.").waitFor();
       await page.getByRole("textbox", { name: "Forward to" }).fill("team@nordkiosk.example");
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("orders@help.nordkiosk.example is saved.").waitFor();

@@ -43,8 +43,11 @@ export const LIST_STORIES: readonly Story[] = [
       await page.getByRole("textbox", { name: "Subject" }).fill("Written by hand");
       await page.getByRole("textbox", { name: "Message" }).fill("Hello");
       await page.getByRole("button", { name: "Send the test" }).click();
-      await page.locator("dialog .problem").waitFor();
-      await page.getByRole("textbox", { name: "To" }).fill("maja.lind@posteo.example");
+      await page.getByText("“no-address” is not an e-mail address: has no @.").waitFor();
+      await page.getByRole("textbox", { name: "To" }).fill("a@x.example, b@x.example, c@x.example, fourth");
+      await page.getByRole("button", { name: "Send the test" }).click();
+      await page.getByText("“fourth” is not an e-mail address: has no @.").waitFor();
+      await page.getByRole("textbox", { name: "To" }).fill("Maja Lind <maja.lind@posteo.example>");
       await page.getByRole("button", { name: "Send the test" }).click();
       await page.getByRole("link", { name: "Open the e-mail" }).click();
       await page.getByRole("heading", { name: "Written by hand" }).waitFor();
