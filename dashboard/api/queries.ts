@@ -1,17 +1,45 @@
 // What pages read: one function a question, each with the name under which the answer is kept.
 import { queryOptions } from "@tanstack/react-query";
 import type { EmailFilters } from "../lib/email-filters.ts";
-import type { DeliveryFilters, LogFilters, SuppressionFilters } from "../lib/list-filters.ts";
+import type { DeliveryFilters, LogFilters, PageView, SuppressionFilters } from "../lib/list-filters.ts";
 import { take, v1 } from "./client.ts";
 
 export const PAGE_ROWS = 50;
 export const LIVE_MS = 4_000;
 
+/** The most rows that one question gives, and those that are read where one of all is chosen. */
+const ROWS_MAX = 100;
+const CHOICE_MAX = 1_000;
+
+/** The first page with the rows of all that follow. */
+async function allRows<Name extends string, Page extends Record<Name, { id: string }[]>>(
+  name: Name,
+  read: (query: { limit: number; after?: string }) => Promise<Page>,
+): Promise<Page> {
+  const first = await read({ limit: ROWS_MAX });
+  const rows: { id: string }[] = [...first[name]];
+  for (let found = rows.length; found === ROWS_MAX && rows.length < CHOICE_MAX; ) {
+    const next: { id: string }[] = (await read({ limit: ROWS_MAX, after: rows.at(-1)?.id }))[name];
+    rows.push(...next);
+    found = next.length;
+  }
+  return { ...first, [name]: rows };
+}
+
 export const domains = queryOptions({
   queryKey: ["domains"],
-  queryFn: ({ signal }) => take(v1.GET("/v1/domains", { params: { query: { limit: 100 } }, signal })),
+  queryFn: ({ signal }) => allRows("domains", (query) => take(v1.GET("/v1/domains", { params: { query }, signal }))),
   staleTime: 30_000,
 });
+
+export function domainsPage({ after }: PageView) {
+  const query = { after, limit: PAGE_ROWS };
+  return queryOptions({
+    queryKey: ["domains", "page", after],
+    queryFn: ({ signal }) => take(v1.GET("/v1/domains", { params: { query }, signal })),
+    placeholderData: (before) => before,
+  });
+}
 
 /** `everyMs`: how often it is read again (lib/live.ts). */
 export function emails({ live: _live, ...filters }: EmailFilters, everyMs: number | false) {
@@ -95,8 +123,17 @@ export function domainStats(id: string) {
 
 export const webhooks = queryOptions({
   queryKey: ["webhooks"],
-  queryFn: ({ signal }) => take(v1.GET("/v1/webhooks", { params: { query: { limit: 100 } }, signal })),
+  queryFn: ({ signal }) => allRows("webhooks", (query) => take(v1.GET("/v1/webhooks", { params: { query }, signal }))),
 });
+
+export function webhooksPage({ after }: PageView) {
+  const query = { after, limit: PAGE_ROWS };
+  return queryOptions({
+    queryKey: ["webhooks", "page", after],
+    queryFn: ({ signal }) => take(v1.GET("/v1/webhooks", { params: { query }, signal })),
+    placeholderData: (before) => before,
+  });
+}
 
 export function webhook(id: string) {
   return queryOptions({
@@ -143,10 +180,14 @@ export function deliveriesOfEvents(eventIds: readonly string[]) {
   });
 }
 
-export const apiKeys = queryOptions({
-  queryKey: ["keys"],
-  queryFn: ({ signal }) => take(v1.GET("/v1/api-keys", { params: { query: { limit: 100 } }, signal })),
-});
+export function apiKeys({ after }: PageView) {
+  const query = { after, limit: PAGE_ROWS };
+  return queryOptions({
+    queryKey: ["keys", after],
+    queryFn: ({ signal }) => take(v1.GET("/v1/api-keys", { params: { query }, signal })),
+    placeholderData: (before) => before,
+  });
+}
 
 /** One e-mail at most: whether there is any like this. */
 export function anyEmail(like: Pick<EmailFilters, "status">) {

@@ -24,6 +24,7 @@ const READERS: [name: string, read: Read, full: Record<string, unknown>][] = [
   ["DMARC", readDmarcView, { days: 365, list: "upload", after: AFTER }],
   ["suppressions", lists.readSuppressionFilters, { query: "x", reason: "complaint", after: AFTER }],
   ["deliveries", lists.readLogFilters, { status: "failed", event: "email.bounced", endpoint_id: AFTER, after: AFTER }],
+  ["a list without filters", lists.readPageView, { after: AFTER }],
   ["an import", lists.readImport, { job: AFTER }],
   ["organizations", lists.readOrganizationFilters, { state: "pending_review", query: "x", after: AFTER }],
   [

@@ -16,6 +16,13 @@ export function dense<T extends object>(fields: T): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
 }
 
+/** Where a list without filters goes on. */
+export type PageView = { after?: string };
+
+export function readPageView(search: Search): PageView {
+  return dense({ after: text(search, "after") });
+}
+
 export const REASONS = ["hard_bounce", "complaint", "manual", "unsubscribe"] as const;
 export type SuppressionFilters = { query?: string; reason?: (typeof REASONS)[number]; after?: string };
 

@@ -1,9 +1,9 @@
 // The organization's domains and where each stands; adding one.
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate } from "@tanstack/react-router";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Schemas } from "../api/client.ts";
-import { domains } from "../api/queries.ts";
+import { domainsPage, PAGE_ROWS } from "../api/queries.ts";
 import { AddDomain } from "../forms/add-domain.tsx";
 import { toneOfDomain, wordOf } from "../lib/states.ts";
 import { Button } from "../ui/button.tsx";
@@ -13,10 +13,12 @@ import { Empty, Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
 import { When } from "../ui/when.tsx";
 
+const route = getRouteApi("/domains");
+
 export function Domains() {
   const [isAdding, add] = useState(false);
   const navigate = useNavigate();
-  const list = useQuery(domains);
+  const list = useQuery(domainsPage(route.useSearch()));
   const adding = (
     <Button look="primary" onClick={() => add(true)}>
       Add a domain
@@ -28,7 +30,7 @@ export function Domains() {
       <div className="panel">
         <Loaded of={list}>
           {(page) =>
-            page.domains.length === 0 ? (
+            page.total === 0 ? (
               <Empty title="No domain yet" acts={<Button onClick={() => add(true)}>Add your first domain</Button>}>
                 Mail leaves and arrives under domains of your own. Add one, publish its records, and it verifies itself.
               </Empty>
@@ -81,7 +83,13 @@ function Rows({ page, readAtMs }: { page: Schemas["DomainList"]; readAtMs: numbe
           ))}
         </tbody>
       </table>
-      <ListFoot page={page} one="domain" readAtMs={readAtMs} />
+      <ListFoot page={page} one="domain" readAtMs={readAtMs}>
+        {page.domains.length === PAGE_ROWS && (
+          <Link to="/domains" search={{ after: page.domains.at(-1)?.id }} className="btn quiet">
+            Older
+          </Link>
+        )}
+      </ListFoot>
     </>
   );
 }

@@ -1,8 +1,9 @@
 // The API keys: made here, shown once, revoked here. What a key is called and when it was last used tells which one can go.
 import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
-import { apiKeys } from "../api/queries.ts";
+import { apiKeys, PAGE_ROWS } from "../api/queries.ts";
 import { MakeKey } from "../forms/make-key.tsx";
 import { useAct } from "../lib/act.ts";
 import { Button } from "../ui/button.tsx";
@@ -13,11 +14,13 @@ import { Empty, Loaded } from "../ui/states.tsx";
 import { Tag } from "../ui/tag.tsx";
 import { When } from "../ui/when.tsx";
 
+const route = getRouteApi("/keys");
 type Key = Schemas["ApiKey"];
 
 export function Keys() {
   const [isMaking, make] = useState(false);
-  const list = useQuery(apiKeys);
+  const view = route.useSearch();
+  const list = useQuery(apiKeys(view));
   return (
     <>
       <SettingsHead
@@ -31,7 +34,7 @@ export function Keys() {
       <div className="panel">
         <Loaded of={list}>
           {(page) =>
-            page.keys.length === 0 ? (
+            page.total === 0 ? (
               <Empty title="No key yet" acts={<Button onClick={() => make(true)}>Make your first key</Button>}>
                 Programs show a key with each request. A test key checks everything and sends nothing.
               </Empty>
@@ -75,7 +78,13 @@ function Rows({ page, readAtMs }: { page: Schemas["ApiKeyList"]; readAtMs: numbe
           ))}
         </tbody>
       </table>
-      <ListFoot page={page} one="key" readAtMs={readAtMs} />
+      <ListFoot page={page} one="key" readAtMs={readAtMs}>
+        {page.keys.length === PAGE_ROWS && (
+          <Link to="/keys" search={{ after: page.keys.at(-1)?.id }} className="btn quiet">
+            Older
+          </Link>
+        )}
+      </ListFoot>
       <Confirm
         title={`Revoke “${leaving?.name}”?`}
         act="Revoke the key"

@@ -10,6 +10,7 @@ import {
   readImport,
   readLogFilters,
   readOrganizationFilters,
+  readPageView,
   readSuppressionFilters,
   readTemplateFilters,
   readTemplateView,
@@ -81,6 +82,7 @@ const start = createRoute({
 const keys = createRoute({
   getParentRoute: () => root,
   path: "/keys",
+  validateSearch: readPageView,
   component: lazyRouteComponent(() => import("./keys.tsx"), "Keys"),
 });
 const emails = createRoute({
@@ -98,6 +100,7 @@ const email = createRoute({
 const domains = createRoute({
   getParentRoute: () => root,
   path: "/domains",
+  validateSearch: readPageView,
   component: lazyRouteComponent(() => import("./domains.tsx"), "Domains"),
 });
 const domain = createRoute({
@@ -160,6 +163,7 @@ const domainPages = [
 const webhooks = createRoute({
   getParentRoute: () => root,
   path: "/webhooks",
+  validateSearch: readPageView,
   component: lazyRouteComponent(() => import("./webhooks.tsx"), "Webhooks"),
 });
 const webhook = createRoute({

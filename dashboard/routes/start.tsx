@@ -68,7 +68,7 @@ function OneStep({ step: { name, done, text, to }, place }: { step: Step; place:
 /** What has happened, read again every few seconds. */
 function useSteps() {
   const owned = useQuery({ ...domains, refetchInterval: LOOK_MS });
-  const keys = useQuery({ ...apiKeys, refetchInterval: LOOK_MS });
+  const keys = useQuery({ ...apiKeys({}), refetchInterval: LOOK_MS });
   const tried = useQuery({ ...anyEmail({}), refetchInterval: LOOK_MS });
   const arrived = useQuery({ ...anyEmail({ status: "delivered" }), refetchInterval: LOOK_MS });
   const hooks = useQuery({ ...webhooks, refetchInterval: LOOK_MS });

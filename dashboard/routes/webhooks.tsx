@@ -1,9 +1,9 @@
 // The endpoints that events are posted to, and how each is doing; adding one.
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import type { Schemas } from "../api/client.ts";
-import { webhooks } from "../api/queries.ts";
+import { PAGE_ROWS, webhooksPage } from "../api/queries.ts";
 import { AddWebhook } from "../forms/add-webhook.tsx";
 import { Button } from "../ui/button.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
@@ -13,11 +13,12 @@ import { Tag } from "../ui/tag.tsx";
 import { WebhookNav } from "../ui/webhook-nav.tsx";
 import { When } from "../ui/when.tsx";
 
+const route = getRouteApi("/webhooks");
 type Webhook = Schemas["Webhook"];
 
 export function Webhooks() {
   const [isAdding, add] = useState(false);
-  const list = useQuery(webhooks);
+  const list = useQuery(webhooksPage(route.useSearch()));
   const adding = (
     <Button look="primary" onClick={() => add(true)}>
       Add an endpoint
@@ -30,7 +31,7 @@ export function Webhooks() {
       <div className="panel">
         <Loaded of={list}>
           {(page) =>
-            page.webhooks.length === 0 ? (
+            page.total === 0 ? (
               <Empty title="No endpoint yet" acts={<Button onClick={() => add(true)}>Add your first endpoint</Button>}>
                 Postern posts each event to an HTTPS address of yours as it happens, signed, and tries again for a day.
               </Empty>
@@ -79,7 +80,13 @@ function Rows({ page, readAtMs }: { page: Schemas["WebhookList"]; readAtMs: numb
           ))}
         </tbody>
       </table>
-      <ListFoot page={page} one="endpoint" readAtMs={readAtMs} />
+      <ListFoot page={page} one="endpoint" readAtMs={readAtMs}>
+        {page.webhooks.length === PAGE_ROWS && (
+          <Link to="/webhooks" search={{ after: page.webhooks.at(-1)?.id }} className="btn quiet">
+            Older
+          </Link>
+        )}
+      </ListFoot>
     </>
   );
 }

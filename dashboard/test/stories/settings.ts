@@ -30,6 +30,34 @@ export const SETTINGS_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "of more domains and keys than one page holds the oldest are reached, and chosen as senders and filters",
+    async play({ scene, records }, page) {
+      const made: string[] = [];
+      for (let number = 1; number <= 101; number += 1) {
+        const domain = await scene.ask("POST", "/v1/domains", { domain: `d${number}.many.example`, type: "outbound" });
+        made.push(`/v1/domains/${domain.body.id}`);
+      }
+      for (let number = 1; number <= 51; number += 1) {
+        const { body } = await scene.ask("POST", "/v1/api-keys", { name: `Key ${number}`, environment: "test" });
+        made.push(`/v1/api-keys/${(body.key as unknown as { id: string }).id}`);
+      }
+      await page.goto("/domains");
+      await page.getByRole("link", { name: "Older" }).click();
+      await page.getByRole("link", { name: "d51.many.example" }).waitFor();
+      await page.getByRole("link", { name: "Older" }).click();
+      await page.getByRole("link", { name: "nordkiosk.example", exact: true }).waitFor();
+      await page.goto("/keys");
+      await page.getByRole("link", { name: "Older" }).click();
+      await page.getByRole("button", { name: "Revoke First live key" }).waitFor();
+      await page.goto("/emails");
+      await page.getByLabel("Domain").selectOption(records.verified);
+      await page.waitForURL(/domain_id=/);
+      await page.getByRole("button", { name: "Compose" }).click();
+      assert.match(await page.getByRole("textbox", { name: "From" }).inputValue(), /^hello@/);
+      for (const path of made) await scene.ask("DELETE", path);
+    },
+  },
+  {
     name: "an address is suppressed by hand, found, and removed after a question",
     async play({ scene }, page) {
       await page.goto("/suppressions");
