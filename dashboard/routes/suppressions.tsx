@@ -93,9 +93,17 @@ function None({ filters: { query, reason, after } }: { filters: SuppressionFilte
     );
   return (
     <Empty title="No entry fits" acts={all}>
-      {query?.includes("@") ? `${query} is not suppressed: mail to it goes out.` : "Try a part of the address."}
+      {sayNone(query, reason)}
     </Empty>
   );
+}
+
+/** Only of a whole address, and where all reasons were looked at, is it known that mail goes out. */
+function sayNone(query: string | undefined, reason: SuppressionFilters["reason"]): string {
+  if (reason !== undefined) return `Entries with other reasons than “${wordOf(reason)}” are not shown.`;
+  if (query !== undefined && /^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(query))
+    return `${query} is not suppressed: mail to it goes out.`;
+  return "Try a part of the address.";
 }
 
 function Rows({ page, readAtMs }: { page: Schemas["SuppressionList"]; readAtMs: number }) {
@@ -169,6 +177,12 @@ function Row({ entry, remove }: { entry: Suppression; remove: () => void }) {
       </td>
       <td className="hide-s text-ink-2">
         <Scope entry={entry} />
+        {entry.expires_at && (
+          <span className="dim">
+            {" "}
+            · until <When at={entry.expires_at} />
+          </span>
+        )}
       </td>
       <td className="r dim hide-s">
         <When at={entry.created_at} />

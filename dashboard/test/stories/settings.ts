@@ -76,6 +76,14 @@ export const SETTINGS_STORIES: readonly Story[] = [
       await page.getByRole("button", { name: "Remove asked.us@posteo.example" }).click();
       await page.getByRole("button", { name: "Remove the entry" }).click();
       await page.getByText("No entry fits").waitFor();
+      await page.goto("/suppressions?query=asked@freemail.example&reason=complaint");
+      await page.getByText("Entries with other reasons than “Complaint” are not shown.").waitFor();
+      await page.goto("/suppressions?query=@nowhere");
+      await page.getByText("Try a part of the address.").waitFor();
+      const expires_at = new Date(Date.now() + 40 * 86_400_000).toISOString();
+      await scene.ask("POST", "/v1/suppressions", { email: "away@posteo.example", expires_at });
+      await page.goto("/suppressions?query=away@posteo.example");
+      await page.getByText(/Every mail · until \d/).waitFor();
       const { body } = await scene.ask("GET", "/v1/suppressions/check?email=asked.us@posteo.example");
       assert.equal(body.suppressed, false);
     },
