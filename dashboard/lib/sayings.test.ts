@@ -5,7 +5,7 @@ import { sayBrowser } from "./browsers.ts";
 import { sayNumber, sayShare } from "./domain-views.ts";
 import { STATUSES } from "./email-filters.ts";
 import { keyState, sayFailure, sayFingerprint } from "./masked-words.ts";
-import { sayOperation } from "./operations.ts";
+import { readOperation, sayOperation } from "./operations.ts";
 import { toneOfEmail, wordOf } from "./states.ts";
 import * as times from "./times.ts";
 import { explainVerdicts } from "./verdicts.ts";
@@ -96,6 +96,9 @@ describe("a state", () => {
   it("of the audit log is the operation in words, with its abbreviations", () => {
     const said = ["createApiKey", "updateIpPool", "setMaskedPgpKey", "offerTotp"].map(sayOperation);
     assert.deepEqual(said, ["Create API key", "Update IP pool", "Set masked PGP key", "Offer TOTP"]);
+    const names = ["createApiKey", "setMaskedPgpKey", "login", "organizations set"];
+    assert.deepEqual(names.map(sayOperation).map(readOperation), names);
+    assert.equal(readOperation(" createApiKey "), "createApiKey");
   });
 });
 

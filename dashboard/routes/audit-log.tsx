@@ -5,7 +5,7 @@ import type { Schemas } from "../api/client.ts";
 import { auditLog } from "../api/people.ts";
 import { PAGE_ROWS } from "../api/queries.ts";
 import { SearchField } from "../forms/search-field.tsx";
-import { sayOperation } from "../lib/operations.ts";
+import { readOperation, sayOperation } from "../lib/operations.ts";
 import { ListFoot } from "../ui/list-foot.tsx";
 import { SettingsHead } from "../ui/settings-head.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
@@ -25,18 +25,21 @@ export function AuditLogPage() {
       <SettingsHead title="Audit log" />
       <div className="filters">
         <SearchField
-          label="Act, such as createApiKey"
-          value={filters.operation}
-          search={(operation) => narrow({ operation })}
+          label="Act, such as Create API key"
+          value={filters.operation && sayOperation(filters.operation)}
+          search={(text) => narrow({ operation: text && readOperation(text) })}
         />
-        <Day label="From" value={filters.from_date} pick={(from_date) => narrow({ from_date })} />
-        <Day label="To" value={filters.to_date} pick={(to_date) => narrow({ to_date })} />
+        <Day label="From day (UTC)" value={filters.from_date} pick={(from_date) => narrow({ from_date })} />
+        <Day label="To day (UTC)" value={filters.to_date} pick={(to_date) => narrow({ to_date })} />
       </div>
       <div className="panel">
         <Loaded of={list}>
           {(page) =>
             page.entries.length === 0 ? (
-              <Empty title="Nothing was changed here">No act fits these filters. The log keeps 400 days.</Empty>
+              <Empty title="Nothing was changed here">
+                No act fits these filters. An act is searched by its whole name, as the log shows it. The log keeps 400
+                days.
+              </Empty>
             ) : (
               <Rows page={page} readAtMs={list.dataUpdatedAt} />
             )

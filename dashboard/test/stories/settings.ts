@@ -30,7 +30,7 @@ export const SETTINGS_STORIES: readonly Story[] = [
     },
   },
   {
-    name: "of more domains and keys than one page holds the oldest are reached, and chosen as senders and filters",
+    name: "of more domains and keys than one page holds the oldest are reached and chosen; the audit log finds what became of them",
     async play({ scene, records }, page) {
       const made: string[] = [];
       for (let number = 1; number <= 101; number += 1) {
@@ -55,6 +55,11 @@ export const SETTINGS_STORIES: readonly Story[] = [
       await page.getByRole("button", { name: "Compose" }).click();
       assert.match(await page.getByRole("textbox", { name: "From" }).inputValue(), /^hello@/);
       for (const path of made) await scene.ask("DELETE", path);
+      await page.goto("/settings/audit-log");
+      await page.getByLabel("Act, such as Create API key").fill("revoke API key");
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/operation=revokeApiKey/);
+      await page.getByText("51 acts").waitFor();
     },
   },
   {
