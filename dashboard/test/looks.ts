@@ -1,5 +1,5 @@
 // Every page at three widths, light and dark: a picture kept by the run, no violation that axe knows, nothing wider than the
-// window, no button cut off by its cell, nothing that the browser complains of.
+// window, no button, figure or line of a timeline cut off, nothing that the browser complains of.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AxeBuilder } from "@axe-core/playwright";
@@ -184,6 +184,7 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
             seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
           if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
           seen.faults.push(...(await cutButtons(page)).map((name) => `${where}: “${name}” is cut off`));
+          seen.faults.push(...(await cutText(page)).map((text) => `${where}: “${text}” is cut`));
           await page.context().setOffline(false);
           await page.unrouteAll({ behavior: "ignoreErrors" });
           const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
@@ -252,4 +253,12 @@ function cutButtons(page: Page): Promise<string[]> {
   return page.evaluate(`[...document.querySelectorAll("td .btn")]
     .filter((one) => one.offsetParent && one.getBoundingClientRect().right > one.closest("td").getBoundingClientRect().right + 1)
     .map((one) => one.textContent)`);
+}
+
+/** Figures and days that are shortened, and words of a timeline that leave its box. */
+function cutText(page: Page): Promise<string[]> {
+  return page.evaluate(`[
+    ...[...document.querySelectorAll("td.num")].filter((one) => one.scrollWidth > one.clientWidth + 1),
+    ...[...document.querySelectorAll(".line li > div")].filter((one) => one.scrollWidth > one.clientWidth + 1),
+  ].map((one) => one.textContent)`);
 }

@@ -130,7 +130,7 @@ function DayTable({ rows }: { rows: Schemas["DmarcDay"][] }) {
       <table className="table">
         <thead>
           <tr>
-            <th>Day</th>
+            <th className="w-[112px] sm:w-auto">Day</th>
             <th className="r">All</th>
             <th className="r">Pass</th>
             <th className="r">Share</th>

@@ -91,7 +91,7 @@ function Written({ template: found }: { template: Template }) {
           </>
         }
       />
-      <p className="dim mb-4 flex flex-wrap gap-x-2 text-[12.5px]">
+      <p className="dim mb-4 flex flex-wrap gap-x-2 text-[12.5px] wrap-anywhere">
         <code>{found.slug}</code> ·{" "}
         <Link to="/templates/$id/versions" params={{ id: found.id }} search={{}} className="underline num">
           version {found.version}
