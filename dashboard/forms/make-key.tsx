@@ -2,6 +2,7 @@
 import { type FormEvent, useState } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
+import { useOwn } from "../lib/own.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
@@ -23,6 +24,7 @@ export function MakeKey({ open, close }: Given) {
 }
 
 function Form({ close, made }: Pick<Given, "close"> & { made: (secret: string) => void }) {
+  const mayLive = useOwn().organization.role !== "developer";
   const making = useAct({
     run: (body: Schemas["CreateApiKeyRequest"]) => take(v1.POST("/v1/api-keys", { body })),
     refresh: [["keys"]],
@@ -45,13 +47,13 @@ function Form({ close, made }: Pick<Given, "close"> & { made: (secret: string) =
       </Field>
       <Field
         label="Kind"
-        help="A test key checks everything and sends nothing."
+        help={`A test key checks everything and sends nothing.${mayLive ? "" : " Live keys are made by admins and owners."}`}
         problem={fieldProblem(making.error, "environment")}
       >
         {(bound) => (
           <select {...bound} name="environment" defaultValue="test">
             <option value="test">Test</option>
-            <option value="live">Live: sends real mail</option>
+            {mayLive && <option value="live">Live: sends real mail</option>}
           </select>
         )}
       </Field>

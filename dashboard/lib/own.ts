@@ -7,6 +7,11 @@ export type Own = { person: Session["person"]; organization: Session["organizati
 
 export const OwnContext = createContext<Own | null>(null);
 
+/** A viewer changes nothing; what an operator does is beside the roles. */
+export function useMayChange(): boolean {
+  return useContext(OwnContext)?.organization.role !== "viewer";
+}
+
 /** For pages that stand below routes/signed-in.tsx. */
 export function useOwn(): Own {
   const own = useContext(OwnContext);

@@ -74,7 +74,7 @@ function Row({ delivery, endpoints, isNarrow }: RowGiven) {
       )}
       <td className="r">
         {!isGone && (
-          <Button look="quiet" disabled={replaying.isPending} onClick={() => replaying.mutate(undefined)}>
+          <Button changes look="quiet" disabled={replaying.isPending} onClick={() => replaying.mutate(undefined)}>
             Replay
           </Button>
         )}

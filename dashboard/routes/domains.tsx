@@ -31,7 +31,14 @@ export function Domains() {
         <Loaded of={list}>
           {(page) =>
             page.total === 0 ? (
-              <Empty title="No domain yet" acts={<Button onClick={() => add(true)}>Add your first domain</Button>}>
+              <Empty
+                title="No domain yet"
+                acts={
+                  <Button changes onClick={() => add(true)}>
+                    Add your first domain
+                  </Button>
+                }
+              >
                 Mail leaves and arrives under domains of your own. Add one, publish its records, and it verifies itself.
               </Empty>
             ) : (

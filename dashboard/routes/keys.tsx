@@ -6,6 +6,7 @@ import { type Schemas, take, v1 } from "../api/client.ts";
 import { apiKeys, PAGE_ROWS } from "../api/queries.ts";
 import { MakeKey } from "../forms/make-key.tsx";
 import { useAct } from "../lib/act.ts";
+import { useOwn } from "../lib/own.ts";
 import { Button } from "../ui/button.tsx";
 import { Confirm } from "../ui/confirm.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
@@ -35,7 +36,14 @@ export function Keys() {
         <Loaded of={list}>
           {(page) =>
             page.total === 0 ? (
-              <Empty title="No key yet" acts={<Button onClick={() => make(true)}>Make your first key</Button>}>
+              <Empty
+                title="No key yet"
+                acts={
+                  <Button changes onClick={() => make(true)}>
+                    Make your first key
+                  </Button>
+                }
+              >
                 Programs show a key with each request. A test key checks everything and sends nothing.
               </Empty>
             ) : (
@@ -100,6 +108,8 @@ function Rows({ page, readAtMs }: { page: Schemas["ApiKeyList"]; readAtMs: numbe
 }
 
 function Row({ apiKey, revoke }: { apiKey: Key; revoke: () => void }) {
+  // Live keys are for admins and owners.
+  const isTheirs = useOwn().organization.role !== "developer" || apiKey.environment === "test";
   const { name, environment, key_prefix, last_four, last_used_at, revoked_at } = apiKey;
   return (
     <tr>
@@ -114,12 +124,14 @@ function Row({ apiKey, revoke }: { apiKey: Key; revoke: () => void }) {
       </td>
       <td className="r dim hide-s">{last_used_at === null ? "never" : <When at={last_used_at} as="relative" />}</td>
       <td className="r">
-        {revoked_at === null ? (
-          <Button look="quiet" onClick={revoke} aria-label={`Revoke ${name}`}>
-            Revoke
-          </Button>
-        ) : (
+        {revoked_at !== null ? (
           <span className="dim">revoked</span>
+        ) : (
+          isTheirs && (
+            <Button changes look="quiet" onClick={revoke} aria-label={`Revoke ${name}`}>
+              Revoke
+            </Button>
+          )
         )}
       </td>
     </tr>

@@ -32,9 +32,11 @@ export function Suppressions() {
     <>
       <PageHead
         title="Suppressions"
+        always={
+          <DownloadButton fetch={() => exportCsv(filters)} name="suppressions.csv" label="Export CSV" look="plain" />
+        }
         acts={
           <>
-            <DownloadButton fetch={() => exportCsv(filters)} name="suppressions.csv" label="Export CSV" look="plain" />
             <Link to="/suppressions/import" search={{}} className="btn">
               Import
             </Link>
@@ -188,7 +190,7 @@ function Row({ entry, remove }: { entry: Suppression; remove: () => void }) {
         <When at={entry.created_at} />
       </td>
       <td className="r">
-        <Button look="quiet" onClick={remove} aria-label={`Remove ${email}`}>
+        <Button changes look="quiet" onClick={remove} aria-label={`Remove ${email}`}>
           Remove
         </Button>
       </td>

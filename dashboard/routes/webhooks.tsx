@@ -32,7 +32,14 @@ export function Webhooks() {
         <Loaded of={list}>
           {(page) =>
             page.total === 0 ? (
-              <Empty title="No endpoint yet" acts={<Button onClick={() => add(true)}>Add your first endpoint</Button>}>
+              <Empty
+                title="No endpoint yet"
+                acts={
+                  <Button changes onClick={() => add(true)}>
+                    Add your first endpoint
+                  </Button>
+                }
+              >
                 Postern posts each event to an HTTPS address of yours as it happens, signed, and tries again for a day.
               </Empty>
             ) : (

@@ -1,10 +1,12 @@
 // The head of a page: where one is, its name, its state, and what can be done with it.
 import { type ReactNode, useEffect } from "react";
+import { useMayChange } from "../lib/own.ts";
 
-type Given = { title: string; crumb?: ReactNode; beside?: ReactNode; acts?: ReactNode };
+type Given = { title: string; crumb?: ReactNode; beside?: ReactNode; acts?: ReactNode; always?: ReactNode };
 
-/** Sets the window's title too. */
-export function PageHead({ title, crumb, beside, acts }: Given) {
+/** Sets the window's title too. `acts` change something, so viewers have none of them; `always` are for everybody. */
+export function PageHead({ title, crumb, beside, acts, always }: Given) {
+  const mayChange = useMayChange();
   useEffect(() => {
     document.title = `${title} · Postern`;
   }, [title]);
@@ -21,7 +23,8 @@ export function PageHead({ title, crumb, beside, acts }: Given) {
       <h1>{title}</h1>
       {beside}
       <span className="grow" />
-      {acts}
+      {always}
+      {mayChange && acts}
     </div>
   );
 }

@@ -139,7 +139,7 @@ export function EndKey({ id, dkim: { selector, status } }: { id: string; dkim: K
   });
   return (
     <>
-      <Button look="quiet" onClick={() => ask(true)} aria-label={`End ${selector}`}>
+      <Button changes look="quiet" onClick={() => ask(true)} aria-label={`End ${selector}`}>
         End
       </Button>
       <Confirm

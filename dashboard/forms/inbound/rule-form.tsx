@@ -61,11 +61,11 @@ export function RuleForm({ tree, set, domainId, rule }: Given) {
         The rule is on
       </label>
       <div className="acts mt-0!">
-        <Button look="primary" type="submit" busy={saving.isPending && "Saving…"}>
+        <Button changes look="primary" type="submit" busy={saving.isPending && "Saving…"}>
           Save the rule
         </Button>
         {rule && (
-          <Button look="quiet" onClick={() => ask(true)}>
+          <Button changes look="quiet" onClick={() => ask(true)}>
             Delete
           </Button>
         )}

@@ -86,7 +86,7 @@ function Form({ spam }: { spam: Spam }) {
         <List name="block" label="Always refused" spam={spam} problem={fieldProblem(saving.error, "block")} />
       </div>
       <div className="acts mt-0!">
-        <Button look="primary" type="submit" busy={saving.isPending && "Saving…"}>
+        <Button changes look="primary" type="submit" busy={saving.isPending && "Saving…"}>
           Save
         </Button>
         <span className="dim self-center text-[12.5px]">

@@ -47,7 +47,7 @@ export function CheckReply({ id }: { id: string }) {
           )}
         </Field>
         <div className="acts mt-0!">
-          <Button type="submit" disabled={source === ""} busy={checking.isPending && "Trying…"}>
+          <Button changes type="submit" disabled={source === ""} busy={checking.isPending && "Trying…"}>
             Try it
           </Button>
           <label className="btn quiet">

@@ -35,10 +35,10 @@ export function FailedActs({ mail }: { mail: Failed }) {
         name={`${id}.eml`}
         fetch={() => take(v1.GET("/v1/masked/failed/{id}/raw", { params: { path: { id } }, parseAs: "blob" }))}
       />
-      <Button look="quiet" onClick={() => ask("send")} aria-label={`Send again to ${recipientOf(mail)}`}>
+      <Button changes look="quiet" onClick={() => ask("send")} aria-label={`Send again to ${recipientOf(mail)}`}>
         Send again
       </Button>
-      <Button look="quiet" onClick={() => ask("delete")} aria-label={`Delete the mail to ${recipientOf(mail)}`}>
+      <Button changes look="quiet" onClick={() => ask("delete")} aria-label={`Delete the mail to ${recipientOf(mail)}`}>
         Delete
       </Button>
       <Dialog title={`Send it again to ${recipientOf(mail)}?`} open={asked === "send"} close={close}>

@@ -85,7 +85,7 @@ export function MaskedSettingsForm({ settings }: { settings: Settings }) {
         </Field>
       </div>
       <div className="acts mt-0!">
-        <Button look="primary" type="submit" busy={saving.isPending && "Saving…"}>
+        <Button changes look="primary" type="submit" busy={saving.isPending && "Saving…"}>
           Save
         </Button>
       </div>

@@ -73,7 +73,7 @@ function Change({ id, keys, records }: { id: string; keys: Key[]; records: KeyRe
         {pending && old && <p>{old.selector} signs until DNS shows it: nothing is lost meanwhile.</p>}
         {pending && (
           <div className="acts">
-            <Button busy={checking.isPending && "Checking…"} onClick={() => checking.mutate(undefined)}>
+            <Button changes busy={checking.isPending && "Checking…"} onClick={() => checking.mutate(undefined)}>
               Check DNS now
             </Button>
           </div>

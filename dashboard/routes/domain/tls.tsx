@@ -57,7 +57,7 @@ function Policy({ domain: { id, tls_policy } }: { domain: Domain }) {
         ))}
       </fieldset>
       <div className="acts">
-        <Button look="primary" type="submit" busy={saving.isPending && "Saving…"}>
+        <Button changes look="primary" type="submit" busy={saving.isPending && "Saving…"}>
           Save
         </Button>
       </div>

@@ -83,7 +83,14 @@ function None({ filters, make }: { filters: AliasFilters; make: () => void }) {
       />
     );
   return (
-    <Empty title="No alias yet" acts={<Button onClick={make}>Make the first alias</Button>}>
+    <Empty
+      title="No alias yet"
+      acts={
+        <Button changes onClick={make}>
+          Make the first alias
+        </Button>
+      }
+    >
       An alias is an address that takes mail, or a pattern such as support*. Mail to other addresses is refused, unless
       the domain takes everything.
     </Empty>
@@ -129,7 +136,7 @@ function Rows({ page, readAtMs, edit }: RowsGiven) {
                 {alias.last_received_at === null ? "none yet" : <When at={alias.last_received_at} />}
               </td>
               <td className="r">
-                <Button look="quiet" aria-label={`Change ${addressOf(alias)}`} onClick={() => edit(alias)}>
+                <Button changes look="quiet" aria-label={`Change ${addressOf(alias)}`} onClick={() => edit(alias)}>
                   Change
                 </Button>
               </td>

@@ -144,6 +144,7 @@ function OneRule({ rule, place, of, move }: OneGiven) {
       </div>
       <span className="num dim hide-s">{rule.hits.toLocaleString("en")} decided</span>
       <Button
+        changes
         look="quiet"
         className="square"
         disabled={place === 0}
@@ -153,6 +154,7 @@ function OneRule({ rule, place, of, move }: OneGiven) {
         ↑
       </Button>
       <Button
+        changes
         look="quiet"
         className="square"
         disabled={place === of - 1}

@@ -63,7 +63,7 @@ export function Simulate() {
             )}
           </Field>
           <div className="acts mt-0!">
-            <Button look="primary" type="submit" busy={simulating.isPending && "On its way…"}>
+            <Button changes look="primary" type="submit" busy={simulating.isPending && "On its way…"}>
               Simulate
             </Button>
           </div>

@@ -27,7 +27,11 @@ export function Contacts({ id }: { id: string }) {
   const list = useQuery(maskedContacts(id, view));
   const change = (changed: Partial<MaskedAliasView>) =>
     void navigate({ search: (before) => ({ ...before, after: undefined, ...changed }), replace: true });
-  const adding = <Button onClick={() => add(true)}>Add a contact</Button>;
+  const adding = (
+    <Button changes onClick={() => add(true)}>
+      Add a contact
+    </Button>
+  );
   return (
     <>
       <div className="filters">
@@ -132,10 +136,10 @@ function One({ id, contact, forget }: { id: string; contact: Contact; forget: ()
         {contact.received.toLocaleString("en")} received · {contact.sent.toLocaleString("en")} sent
       </div>
       <div className="flex">
-        <Button look="quiet" onClick={() => blocking.mutate(!contact.blocked)} disabled={blocking.isPending}>
+        <Button changes look="quiet" onClick={() => blocking.mutate(!contact.blocked)} disabled={blocking.isPending}>
           {contact.blocked ? "Unblock" : "Block"}
         </Button>
-        <Button look="quiet" onClick={forget} aria-label={`Forget ${contact.email}`}>
+        <Button changes look="quiet" onClick={forget} aria-label={`Forget ${contact.email}`}>
           Forget
         </Button>
       </div>

@@ -141,11 +141,11 @@ function Row({ destination, remove }: { destination: Destination; remove: () => 
   const acts = (
     <>
       {status !== "verified" && (
-        <Button look="quiet" disabled={asking.isPending} onClick={() => asking.mutate(undefined)}>
+        <Button changes look="quiet" disabled={asking.isPending} onClick={() => asking.mutate(undefined)}>
           Ask again
         </Button>
       )}
-      <Button look="quiet" onClick={remove} aria-label={`Remove ${email}`}>
+      <Button changes look="quiet" onClick={remove} aria-label={`Remove ${email}`}>
         Remove
       </Button>
     </>

@@ -21,7 +21,11 @@ export function Patterns({ id }: { id: string }) {
   const { after } = route.useSearch();
   const [isAdding, add] = useState(false);
   const list = useQuery(maskedPatterns(id, after));
-  const adding = <Button onClick={() => add(true)}>Add a pattern</Button>;
+  const adding = (
+    <Button changes onClick={() => add(true)}>
+      Add a pattern
+    </Button>
+  );
   const isEmpty = list.data?.patterns.length === 0 && after === undefined;
   return (
     <section className="panel" aria-label="Patterns" aria-busy={list.isPlaceholderData}>
@@ -131,7 +135,7 @@ function Row({ pattern: one, remove }: { pattern: Pattern; remove: () => void })
         <When at={created_at} />
       </td>
       <td className="r">
-        <Button look="quiet" onClick={remove} aria-label={`Remove ${pattern}`}>
+        <Button changes look="quiet" onClick={remove} aria-label={`Remove ${pattern}`}>
           Remove
         </Button>
       </td>

@@ -35,9 +35,11 @@ export function PgpKey({ destination }: { destination: Destination }) {
         <About pgpKey={pgp_key} />
       )}
       <div className="acts">
-        <Button onClick={() => ask("set")}>{pgp_key === null ? "Add a key" : "Replace"}</Button>
+        <Button changes onClick={() => ask("set")}>
+          {pgp_key === null ? "Add a key" : "Replace"}
+        </Button>
         {pgp_key !== null && (
-          <Button look="quiet" onClick={() => ask("remove")}>
+          <Button changes look="quiet" onClick={() => ask("remove")}>
             Remove the key
           </Button>
         )}

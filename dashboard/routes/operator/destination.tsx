@@ -29,7 +29,7 @@ export function OneDestination() {
   const found = query.data?.destination;
   return (
     <>
-      <PageHead title={domain} crumb={crumb} acts={found && <DestinationActs destination={found} />} />
+      <PageHead title={domain} crumb={crumb} always={found && <DestinationActs destination={found} />} />
       <OperatorNav />
       <Loaded of={query}>
         {({ destination: one }) => (

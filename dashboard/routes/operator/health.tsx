@@ -27,7 +27,7 @@ export function HealthPage() {
     <>
       <PageHead
         title="Health"
-        acts={
+        always={
           query.data && (
             <Button look="primary" busy={look.isPending && "Looking…"} onClick={() => look.mutate(undefined)}>
               Look now

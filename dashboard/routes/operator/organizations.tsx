@@ -40,7 +40,7 @@ export function Organizations() {
     <>
       <PageHead
         title="Organizations"
-        acts={
+        always={
           canInvite && (
             <Button look="primary" onClick={() => invite(true)}>
               Invite an organization

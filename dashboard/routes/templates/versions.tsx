@@ -152,7 +152,7 @@ function Compared({ template: found }: { template: Template }) {
           {other === found.version && <span className="dim font-normal"> (current)</span>}
         </h2>
         {version !== found.version && (
-          <Button disabled={one.data === undefined} onClick={() => ask(true)}>
+          <Button changes disabled={one.data === undefined} onClick={() => ask(true)}>
             Make version {version} current
           </Button>
         )}

@@ -12,6 +12,13 @@ import { type Story, unexpected } from "../story.ts";
 const TABS_MAX = 80;
 const MAIN = resolve(import.meta.dirname, "../../../src/main.ts");
 
+/** Pages with buttons that change something, and what stands there once they are whole. */
+const VIEWED = [
+  ...["/emails", "/domains", "/keys", "/webhooks", "/suppressions", "/inbound/aliases", "/templates"],
+  ...["/masked", "/masked/destinations"],
+].map((path) => [path, "read at"] as const);
+const CHANGING = /^(Add|Make|New|Change|Remove|Revoke|Compose|Delete|Ask again|Invite|Save)/;
+
 export const PEOPLE_STORIES: readonly Story[] = [
   {
     name: "who is not signed in is asked to, and comes back to the page they wanted; signed out, the cookie is worth nothing",
@@ -132,13 +139,41 @@ export const PEOPLE_STORIES: readonly Story[] = [
   },
   {
     name: "who may not do something reads so in a sentence, without a dead end",
-    async play({ scene, owner, mails, open }) {
+    async play({ scene, owner, mails, inbound, open }) {
       const who = await addMember(scene, owner, { email: "lea@nordkiosk.example", name: "Lea", role: "viewer" });
       const { page, close } = await open({ as: who });
       await page.goto(`/emails/${mails.delivered}`);
       await page.getByText("Your role does not include this").waitFor();
+      for (const [path, ready] of VIEWED) {
+        await page.goto(path);
+        await page.getByText(ready).first().waitFor();
+        const acts = await page.locator("main").getByRole("button", { name: CHANGING }).allInnerTexts();
+        assert.deepEqual(acts, [], path);
+      }
+      await page.goto(`/inbound/spam?domain_id=${inbound.domain}`);
+      await page.getByText("Viewers cannot change this.").waitFor();
+      await close();
+    },
+  },
+  {
+    name: "a developer makes test keys alone, and reads so where the role was taken while a form was open",
+    async play({ scene, owner, open }) {
+      const who = await addMember(scene, owner, { email: "noa@nordkiosk.example", name: "Noa", role: "developer" });
+      const { page, close } = await open({ as: who });
+      await page.goto("/keys");
+      await page.getByText("read at").waitFor();
+      assert.equal(await page.getByRole("button", { name: "Revoke First live key" }).count(), 0);
+      await page.getByRole("button", { name: "Revoke First test key" }).waitFor();
+      await page.getByRole("button", { name: "Make a key" }).click();
+      assert.deepEqual(await page.getByLabel("Kind").locator("option").allInnerTexts(), ["Test"]);
       await page.goto("/suppressions");
       await page.getByRole("button", { name: "Add an address" }).click();
+      const { body } = await askAs(scene, who.token, ["GET", "session"]);
+      const [{ id: organization }] = body.organizations as [{ id: string }];
+      const { id } = body.person as { id: string };
+      const path = `organizations/${organization}/people/${id}`;
+      const changed = await askAs(scene, owner.token, ["PUT", path], { role: "viewer", sees_bodies: false });
+      assert.equal(changed.status, 200, JSON.stringify(changed.body));
       await page.getByRole("textbox", { name: "Address" }).fill("x@posteo.example");
       await page.getByRole("button", { name: "Add", exact: true }).click();
       await page.getByText("Your role does not include this").waitFor();
