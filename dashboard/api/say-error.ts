@@ -1,4 +1,5 @@
 // What went wrong, as a person would say it: a title, a sentence, and what can be done. The only place that knows codes.
+import { sayLimit } from "../lib/limits.ts";
 import { Declined, NoPasskey } from "./client.ts";
 
 export type Said = { kind: "error" | "no-permission" | "signed-out" | "not-found"; title: string; text: string };
@@ -28,8 +29,7 @@ export function sayError(error: unknown): Said {
   if (body.code === "sign_in_failed") return { kind: "error", title: "That did not match", text: sentence };
   if (status === 401) return { kind: "signed-out", title: "You are not signed in", text: "Sign in, then go on here." };
   if (status === 404) return { kind: "not-found", title: "Not here", text: sentence };
-  if (status === 429)
-    return { kind: "error", title: tooMany(body.limit_type), text: waiting(body.retry_after_seconds) };
+  if (status === 429) return { kind: "error", ...sayLimit(body) };
   if (status >= 500) return { kind: "error", title: "The server could not answer", text: serverFault(body.request_id) };
   const title = BY_CODE[String(body.code)]?.title;
   if (status === 403) return { kind: "no-permission", title: title ?? "You may not see this", text: sentence };
@@ -39,14 +39,6 @@ export function sayError(error: unknown): Said {
 function bug(error: unknown): Said {
   const text = error instanceof Error ? error.message : String(error);
   return { kind: "error", title: "This page has a fault", text: withStop(`Load it again. It said: ${text}`) };
-}
-
-function tooMany(limit: unknown): string {
-  return limit === "sign_ins" ? "Too many tries" : "Too many requests";
-}
-
-function waiting(seconds: unknown): string {
-  return typeof seconds === "number" ? `Try again in ${seconds} seconds.` : "Wait a moment, then try again.";
 }
 
 function serverFault(requestId: unknown): string {

@@ -4,6 +4,7 @@ import { describe, it } from "node:test";
 import { sayBrowser } from "./browsers.ts";
 import { sayNumber, sayShare } from "./domain-views.ts";
 import { STATUSES } from "./email-filters.ts";
+import { sayLimit } from "./limits.ts";
 import { keyState, sayFailure, sayFingerprint } from "./masked-words.ts";
 import { readOperation, sayOperation } from "./operations.ts";
 import { toneOfEmail, wordOf } from "./states.ts";
@@ -38,6 +39,31 @@ describe("a time", () => {
   it("how long it took", () => {
     const all = [840, 9_400, 12_000, 180_000, 7_200_000, 4 * DAY_MS].map(times.sayDuration);
     assert.deepEqual(all, ["0.8 s", "9.4 s", "12 s", "3 min", "2 h", "4 d"]);
+  });
+});
+
+describe("a limit", () => {
+  it("of warming or of a quota says which one it is, when it is over, and where it is lifted", () => {
+    const message =
+      "the daily limit of this domain's warming phase (50) is exceeded. A domain that has sent: POST /v1/x";
+    const warming = sayLimit({ limit_type: "daily", message, retry_after_seconds: 41_234, warming_phase: "phase_1" });
+    assert.equal(warming.title, "The domain's limit is reached");
+    assert.match(warming.text, /^The daily limit of .* \(50\) is exceeded\. Try again in 11 hours\. The domain's page/);
+    const quota = {
+      limit_type: "monthly_quota",
+      message: "the monthly quota is exceeded",
+      retry_after_seconds: 200_000,
+    };
+    const text = "The monthly quota is exceeded. Try again in 2 days.";
+    assert.deepEqual(sayLimit({ ...quota, warming_phase: "" }), { title: "A limit is reached", text });
+  });
+
+  it("of a pace says how many seconds to wait", () => {
+    const text = "Try again in 7 seconds.";
+    assert.deepEqual(sayLimit({ limit_type: "sign_ins", message: "x", retry_after_seconds: 7 }), {
+      ...{ title: "Too many tries", text },
+    });
+    assert.equal(sayLimit({ limit_type: "requests_per_second", retry_after_seconds: 7 }).title, "Too many requests");
   });
 });
 

@@ -47,7 +47,17 @@ export const LIST_STORIES: readonly Story[] = [
       await page.getByRole("textbox", { name: "To" }).fill("a@x.example, b@x.example, c@x.example, fourth");
       await page.getByRole("button", { name: "Send the test" }).click();
       await page.getByText("“fourth” is not an e-mail address: has no @.").waitFor();
+      const over = {
+        limit_type: "hourly",
+        warming_phase: "phase_1",
+        retry_after_seconds: 1_500,
+        message: "5 an hour. API.",
+      };
+      const full = { status: 429, json: { error: "rate_limit_exceeded", code: "rate_limit_exceeded", ...over } };
+      await page.route("**/v1/send", (route) => route.fulfill(full), { times: 1 });
       await page.getByRole("textbox", { name: "To" }).fill("Maja Lind <maja.lind@posteo.example>");
+      await page.getByRole("button", { name: "Send the test" }).click();
+      await page.getByText("The domain's limit is reached. 5 an hour. Try again in 25 minutes.").waitFor();
       await page.getByRole("button", { name: "Send the test" }).click();
       await page.getByRole("link", { name: "Open the e-mail" }).click();
       await page.getByRole("heading", { name: "Written by hand" }).waitFor();
