@@ -3,16 +3,23 @@ import * as Tabs from "@radix-ui/react-tabs";
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, useBlocker } from "@tanstack/react-router";
 import { useState } from "react";
-import { Declined, type Schemas, take, v1 } from "../../api/client.ts";
+import { Declined, type Schemas } from "../../api/client.ts";
 import { template, templatePreview } from "../../api/template-queries.ts";
 import { CodeArea } from "../../editor/code-area.tsx";
 import { Difference } from "../../editor/difference.tsx";
+import {
+  bodiesOf,
+  type Draft,
+  draftOf,
+  isOther,
+  SaveTemplate,
+  useSaving,
+} from "../../forms/templates/save-template.tsx";
 import { TemplateActs } from "../../forms/templates/template-acts.tsx";
-import { fieldProblem, useAct } from "../../lib/act.ts";
+import { fieldProblem } from "../../lib/act.ts";
 import { PARTS } from "../../lib/list-filters.ts";
 import { useSettled } from "../../lib/settled.ts";
 import { type Typed, toVariables } from "../../lib/template-values.ts";
-import { Button } from "../../ui/button.tsx";
 import { Field } from "../../ui/field.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Loaded } from "../../ui/states.tsx";
@@ -23,7 +30,6 @@ import { VariablesPanel } from "./variables.tsx";
 
 const route = getRouteApi("/templates/$id");
 type Template = Schemas["Template"];
-export type Draft = { subject: string; html_body: string; text_body: string };
 
 const crumb = (
   <Link to="/templates" search={{}} className="crumb">
@@ -45,20 +51,11 @@ export function OneTemplate() {
   );
 }
 
-function draftOf({ subject, html_body, text_body }: Template): Draft {
-  return { subject, html_body: html_body ?? "", text_body: text_body ?? "" };
-}
-
-/** An empty body counts as absent: the API refuses a template without any body. */
-function bodiesOf({ subject, html_body, text_body }: Draft) {
-  return { subject, html_body: html_body === "" ? null : html_body, text_body: text_body === "" ? null : text_body };
-}
-
 function Written({ template: found }: { template: Template }) {
   const [draft, write] = useState(() => draftOf(found));
   const [typed, type] = useState<Typed>({});
   const saved = draftOf(found);
-  const isChanged = (Object.keys(saved) as (keyof Draft)[]).some((part) => saved[part] !== draft[part]);
+  const isChanged = isOther(saved, draft);
   useBlocker({
     shouldBlockFn: ({ current, next }) => current.pathname !== next.pathname && !confirm("Leave without saving?"),
     disabled: !isChanged,
@@ -66,11 +63,7 @@ function Written({ template: found }: { template: Template }) {
   const settled = useSettled({ ...bodiesOf(draft), variables: toVariables(typed) });
   const preview = useQuery(templatePreview(found.id, settled));
   const rendered = preview.error === null ? (preview.data ?? null) : null;
-  const saving = useAct({
-    run: () => take(v1.PUT("/v1/templates/{id}", { params: { path: { id: found.id } }, body: bodiesOf(draft) })),
-    refresh: [["templates"]],
-    done: ({ template: { version } }) => `Saved as version ${version}.`,
-  });
+  const save = useSaving(found, draft);
   return (
     <>
       <PageHead
@@ -80,14 +73,7 @@ function Written({ template: found }: { template: Template }) {
         acts={
           <>
             <TemplateActs template={found} preview={rendered} />
-            <Button
-              look="primary"
-              disabled={!isChanged}
-              busy={saving.isPending && "Saving…"}
-              onClick={() => saving.mutate(undefined)}
-            >
-              Save
-            </Button>
+            <SaveTemplate {...save} isChanged={isChanged} />
           </>
         }
       />
@@ -104,7 +90,7 @@ function Written({ template: found }: { template: Template }) {
       </p>
       <div className="halves">
         <div className="stack">
-          <Sources draft={draft} saved={saved} write={write} error={preview.error ?? saving.error} />
+          <Sources draft={draft} saved={saved} write={write} error={preview.error ?? save.saving.error} />
           <VariablesPanel template={found} preview={preview.data} typed={typed} type={type} />
         </div>
         <Preview preview={preview} />

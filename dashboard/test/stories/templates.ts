@@ -49,6 +49,33 @@ export const TEMPLATE_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "what somebody else saved meanwhile is not replaced unseen",
+    async play({ scene }, page) {
+      const body = { name: "Shared", slug: "shared", subject: "First", text_body: "Hello" };
+      await scene.ask("POST", "/v1/templates", body);
+      await page.goto("/templates?query=shared");
+      await page.getByRole("link", { name: "Shared" }).click();
+      await page.getByLabel("Subject").fill("Mine");
+      await scene.ask("PUT", "/v1/templates/shared", { name: "Shared by all" });
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Saved as version 3.").waitFor();
+      await page.getByLabel("Subject").fill("Mine again");
+      await scene.ask("PUT", "/v1/templates/shared", { subject: "Theirs" });
+      const subject = async () => {
+        const { body: answer } = await scene.ask("GET", "/v1/templates/shared");
+        return (answer.template as unknown as { subject: string }).subject;
+      };
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("heading", { name: "Save over version 4?" }).waitFor();
+      await page.getByRole("button", { name: "Keep it" }).click();
+      assert.equal(await subject(), "Theirs");
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: "Save mine" }).click();
+      await page.getByText("Saved as version 5.").waitFor();
+      assert.equal(await subject(), "Mine again");
+    },
+  },
+  {
     name: "versions of a template are listed, two are compared, and the first becomes the current one again",
     async play({ scene }, page) {
       const body = { name: "Reminder", slug: "reminder", subject: "Do not forget", text_body: "Hello\n\nYours" };
