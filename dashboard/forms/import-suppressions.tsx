@@ -6,7 +6,7 @@ import { type Schemas, take, v1 } from "../api/client.ts";
 import { suppressionImport } from "../api/import-queries.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { wordOf } from "../lib/states.ts";
-import { saySize } from "../lib/times.ts";
+import { sayCount, saySize } from "../lib/times.ts";
 import { Button } from "../ui/button.tsx";
 import { DropZone } from "../ui/drop-zone.tsx";
 import { Field } from "../ui/field.tsx";
@@ -19,6 +19,7 @@ const PROVIDERS: readonly Provider[] = [
   ...(["sendgrid", "mailgun", "postmark", "resend", "ses", "mailchimp", "mandrill", "brevo", "sparkpost"] as const),
   "custom",
 ];
+const ADDRESSES = { one: "address", many: "addresses" };
 const BYTES_MAX = 25 * 1024 * 1024;
 
 type DropGiven = { started: (id: string) => void };
@@ -130,7 +131,7 @@ function Shown({ job, again }: { job: Job; again: () => void }) {
               busy={committing.isPending && "Beginning…"}
               onClick={() => committing.mutate(undefined)}
             >
-              Add {job.valid_rows.toLocaleString("en")} addresses
+              Add {sayCount(job.valid_rows, ADDRESSES)}
             </Button>
           )}
         </div>
@@ -155,9 +156,9 @@ function Shown({ job, again }: { job: Job; again: () => void }) {
 
 function Heading({ job }: { job: Job }) {
   const share = job.valid_rows === 0 ? 0 : job.committed_rows / job.valid_rows;
-  const from = `${job.total_rows.toLocaleString("en")} rows, ${sayProvider(job.provider)}`;
-  if (job.status === "reading")
-    return <h2 className="mb-0!">Reading: {job.total_rows.toLocaleString("en")} rows so far</h2>;
+  const rows = sayCount(job.total_rows, { one: "row" });
+  const from = `${rows}, ${sayProvider(job.provider)}`;
+  if (job.status === "reading") return <h2 className="mb-0!">Reading: {rows} so far</h2>;
   if (job.status === "previewed") return <h2 className="mb-0!">{from}. Nothing is added yet.</h2>;
   if (job.status === "failed") return <h2 className="mb-0! text-bad">It failed. Nothing more is added; try again.</h2>;
   if (job.status === "expired") return <h2 className="mb-0!">The preview is over. Read the file again.</h2>;

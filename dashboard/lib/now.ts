@@ -1,7 +1,7 @@
 // The time, for words such as “3 minutes ago”: all of a page read the same clock, which ticks every 10 seconds.
 import { useSyncExternalStore } from "react";
 
-const TICK_MS = 10_000;
+export const TICK_MS = 10_000;
 let nowMs = Date.now();
 
 function subscribe(changed: () => void): () => void {

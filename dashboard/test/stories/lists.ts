@@ -31,6 +31,11 @@ export const LIST_STORIES: readonly Story[] = [
       const after = await scene.ask("GET", "/v1/suppressions/check?email=gone3@import.example");
       assert.equal(after.body.suppressed, true);
       await page.getByRole("button", { name: "Another file" }).click();
+      const one = { name: "one.csv", mimeType: "text/csv", buffer: Buffer.from("email\none@import.example\n") };
+      await page.getByLabel(/Drop a CSV file here/).setInputFiles(one);
+      await page.getByText("1 row, Another list. Nothing is added yet.").waitFor();
+      await page.getByRole("button", { name: "Add 1 address", exact: true }).waitFor();
+      await page.getByRole("button", { name: "Another file" }).click();
       await page.getByText("Drop a CSV file here").waitFor();
     },
   },

@@ -55,11 +55,19 @@ export const TEMPLATE_STORIES: readonly Story[] = [
       await scene.ask("POST", "/v1/templates", body);
       await page.goto("/templates?query=shared");
       await page.getByRole("link", { name: "Shared" }).click();
-      await page.getByLabel("Subject").fill("Mine");
+      await page.getByRole("heading", { name: "Shared" }).waitFor();
+      await page.getByLabel("Subject", { exact: true }).fill("Mine");
       await scene.ask("PUT", "/v1/templates/shared", { name: "Shared by all" });
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("Saved as version 3.").waitFor();
-      await page.getByLabel("Subject").fill("Mine again");
+      assert.doesNotMatch(
+        await page
+          .getByText(/changed/)
+          .first()
+          .innerText(),
+        /in \d+ seconds?/,
+      );
+      await page.getByLabel("Subject", { exact: true }).fill("Mine again");
       await scene.ask("PUT", "/v1/templates/shared", { subject: "Theirs" });
       const subject = async () => {
         const { body: answer } = await scene.ask("GET", "/v1/templates/shared");
