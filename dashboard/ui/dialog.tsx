@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useId, useRef } from "react";
 
 type Given = { title: string; open: boolean; close: () => void; children: ReactNode };
 
-/** Its content is made again at each opening. */
+/** Its content is made again at each opening. A question that closes inside leaves it open. */
 export function Dialog({ title, open, close, children }: Given) {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
@@ -13,7 +13,11 @@ export function Dialog({ title, open, close, children }: Given) {
     if (!open && dialog?.open) dialog.close();
   }, [open]);
   return (
-    <dialog ref={element} aria-labelledby={titleId} onClose={close}>
+    <dialog
+      ref={element}
+      aria-labelledby={titleId}
+      onClose={(event) => event.target === event.currentTarget && close()}
+    >
       {open && (
         <>
           <h2 id={titleId}>{title}</h2>

@@ -1,10 +1,11 @@
 // Making and changing a domain alias.
 import { useQuery } from "@tanstack/react-query";
-import type { FormEvent } from "react";
+import { type FormEvent, useState } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { domains } from "../../api/queries.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
 import { Button } from "../../ui/button.tsx";
+import { Confirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { MailAction, readMailAction } from "./mail-action.tsx";
@@ -22,6 +23,7 @@ export function EditAlias({ edited, close }: Given) {
 }
 
 function Form({ alias, close }: { alias: Alias | null; close: () => void }) {
+  const [isAsking, ask] = useState(false);
   const { save, remove } = useActs(alias, close);
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -46,7 +48,7 @@ function Form({ alias, close }: { alias: Alias | null; close: () => void }) {
       </label>
       <div className="acts">
         {alias && (
-          <Button look="quiet" busy={remove.isPending && "Deleting…"} onClick={() => remove.mutate(undefined)}>
+          <Button look="quiet" onClick={() => ask(true)}>
             Delete
           </Button>
         )}
@@ -55,6 +57,16 @@ function Form({ alias, close }: { alias: Alias | null; close: () => void }) {
           Save
         </Button>
       </div>
+      <Confirm
+        title={`Delete ${alias && addressOf(alias)}?`}
+        act="Delete the alias"
+        open={isAsking}
+        busy={remove.isPending}
+        close={() => ask(false)}
+        confirm={() => remove.mutate(undefined, { onError: () => ask(false) })}
+      >
+        Mail to it is refused from then on, unless another alias or the domain takes it. What it received stays.
+      </Confirm>
     </form>
   );
 }

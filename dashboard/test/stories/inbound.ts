@@ -108,6 +108,9 @@ export const INBOUND_STORIES: readonly Story[] = [
       await page.getByText("orders@help.nordkiosk.example is saved.").waitFor();
       await page.getByRole("button", { name: "Change orders@help.nordkiosk.example" }).click();
       await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Keep it" }).click();
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByRole("button", { name: "Delete the alias" }).click();
       await page.getByText("orders@help.nordkiosk.example is deleted.").waitFor();
       await page.getByRole("link", { name: "Spam" }).click();
       await page.getByLabel("Mark from").fill("3.5");
