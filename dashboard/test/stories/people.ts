@@ -159,11 +159,13 @@ export const PEOPLE_STORIES: readonly Story[] = [
     name: "a developer makes test keys alone, and reads so where the role was taken while a form was open",
     async play({ scene, owner, open }) {
       const who = await addMember(scene, owner, { email: "noa@nordkiosk.example", name: "Noa", role: "developer" });
+      await scene.ask("POST", "/v1/api-keys", { name: "Shop live", environment: "live" });
+      await scene.ask("POST", "/v1/api-keys", { name: "Shop test", environment: "test" });
       const { page, close } = await open({ as: who });
       await page.goto("/keys");
       await page.getByText("read at").waitFor();
-      assert.equal(await page.getByRole("button", { name: "Revoke First live key" }).count(), 0);
-      await page.getByRole("button", { name: "Revoke First test key" }).waitFor();
+      assert.equal(await page.getByRole("button", { name: "Revoke Shop live" }).count(), 0);
+      await page.getByRole("button", { name: "Revoke Shop test" }).waitFor();
       await page.getByRole("button", { name: "Make a key" }).click();
       assert.deepEqual(await page.getByLabel("Kind").locator("option").allInnerTexts(), ["Test"]);
       await page.goto("/suppressions");
