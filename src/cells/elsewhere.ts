@@ -2,6 +2,7 @@
 // other away for good (find-cell.ts says whose it is).
 
 import { askOperatorUrl } from "../platform/net/operator-fetch.ts";
+import { addressOf } from "../platform/net/places.ts";
 import type { World } from "../platform/world.ts";
 import { owns } from "./owns.ts";
 
@@ -13,9 +14,7 @@ export async function isElsewhere(world: Pick<World, "config" | "db">, domain: s
   if (world.config.cells_door === null) return false;
   // Here, but no mail comes to it: no other cell takes it.
   if (await owns(world, { kind: "domain", value: domain })) return false;
-  const { host, port } = world.config.cells_door;
-  const place = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const url = `http://${place}/where?${new URLSearchParams({ domain })}`;
+  const url = `http://${addressOf(world.config.cells_door)}/where?${new URLSearchParams({ domain })}`;
   const answer = (await askOperatorUrl(url, ANSWER_MS)) as { cell?: unknown } | null;
   return answer?.cell === undefined ? null : answer.cell !== null;
 }
