@@ -75,3 +75,15 @@ it("takes a word behind the last line of base64 for no text, and lines of odd le
   const odd = "SGVsbG8gdGhlc\r\nmUsIG9\r\nsZCBmcmllbmQh\r\n";
   assert.equal(decodeTransfer(Buffer.from(odd), "base64").bytes.toString(), "Hello there, old friend!");
 });
+
+it("reads uuencoded lines whose last blanks, which stand for zeros, were cut off on the way", () => {
+  const undone = (body: string) => decodeTransfer(Buffer.from(body), "x-uuencode").bytes;
+  const lines = ["begin 644 x", "#00  ", "&:&D     ", "*                ", "#0V%T", "`", "end", ""];
+  const bytes = Buffer.from(`A\0\0hi\0\0\0\0${"\0".repeat(10)}Cat`);
+  for (const end of ["\n", "\r\n"]) {
+    assert.deepEqual(undone(lines.join(end)), bytes);
+    assert.deepEqual(undone(lines.map((line) => line.trimEnd()).join(end)), bytes);
+  }
+  // Nothing comes out longer than it came in: blanks that nobody cut off could fill the memory.
+  assert.equal(undone("_\r\n".repeat(100_000)).length, 300_000);
+});

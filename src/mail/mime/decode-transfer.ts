@@ -205,10 +205,15 @@ function decodeUu(body: Buffer): DecodedBytes {
     const count = uuValue(body[at]);
     // A line of no bytes is the last; "end" stands behind it.
     if (count === 0 || body[at] === CR || isUuEnd(body, at, end)) break;
-    length = decodeUuLine(body.subarray(at + 1, end), { out, length, count });
+    length = decodeUuLine(body.subarray(at + 1, withoutCr(body, end)), { out, length, count });
     at = end + 1;
   }
   return { bytes: exact(out, length), defect: null };
+}
+
+// Not a letter of the line: read as one it would stand for a blank that was cut off before it.
+function withoutCr(body: Buffer, end: number): number {
+  return body[end - 1] === CR ? end - 1 : end;
 }
 
 // A line of 69 bytes begins with an `e` as well.
@@ -226,9 +231,12 @@ function uuValue(byte: number | undefined): number {
   return ((byte ?? 0x20) - 0x20) & 0x3f;
 }
 
-/** Writes the bytes of a line, at most as many as its characters hold; gives the new length. */
+/**
+ * Writes the bytes of a line; gives the new length. Blanks at its end, which stand for zeros, are often cut off on the way:
+ * zeros are written for them, as long as the whole is no longer than it came.
+ */
 function decodeUuLine(line: Buffer, to: { out: Buffer; length: number; count: number }): number {
-  const count = Math.min(to.count, Math.ceil(line.length / 4) * 3);
+  const count = Math.min(to.count, to.out.length - to.length);
   let written = 0;
   for (let at = 0; written < count; at += 4) {
     const word =
