@@ -4,6 +4,7 @@
 
 import { anyOf } from "../any-of.ts";
 import { addressIn, addressSource, cleanAddress, foreignEnd, foreignOpening } from "./address-text.ts";
+import { withoutFooters } from "./footers.ts";
 import introTable from "./intros.json" with { type: "json" };
 import sentenceTable from "./sentences.json" with { type: "json" };
 import separatorTable from "./separators.json" with { type: "json" };
@@ -66,7 +67,7 @@ export function readReportText(text: string, own: ReadonlySet<string>): ReportTe
   const lines = text.split("\n");
   const cut = separatorLine(lines);
   const reportLines = lines.slice(0, Math.min(cut, linesMax)).map((line) => line.slice(0, lineCharsMax));
-  const report = reportLines.join("\n").slice(0, reportCharsMax);
+  const report = withoutFooters(reportLines).join("\n").slice(0, reportCharsMax);
   const bounded = report.split("\n");
   const { intro, introLine, action } = findIntro(bounded);
   const listed = findListed(bounded, introLine);

@@ -16,7 +16,7 @@ type Rule = {
   unless?: string | string[];
 };
 
-const files = ["intros", "report-texts", "sentences", "separators", "stages", "subjects"];
+const files = ["footers", "intros", "report-texts", "sentences", "separators", "stages", "subjects"];
 const read = (name: string): Rule[] => JSON.parse(readFileSync(join(import.meta.dirname, `${name}.json`), "utf8"));
 
 function expressionOf({ match, words = {} }: Rule): RegExp {
