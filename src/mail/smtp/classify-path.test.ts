@@ -58,3 +58,12 @@ test("what an address of a page asks for is no word about us", () => {
   assert.deepEqual([unwilling.class, unwilling.bounce_type, unwilling.suppress], ["content", "soft", false]);
   assert.equal(classify("550 Your IP 192.0.2.1 is refused, see http://there.example/?a=b").class, "blocked");
 });
+
+test("the name of a page is no word of the reply", () => {
+  const { class: mailClass, bounce_type } = classify(
+    "550 BAD_RECIPIENT - see http://there.example/undelivered.php?r=x",
+  );
+  assert.deepEqual([mailClass, bounce_type], ["invalid_recipient", "hard"]);
+  assert.equal(classify("550 no, see https://there.example/help/dns/timeout#busy").class, "invalid_recipient");
+  assert.equal(classify("550 Message expired, see http://there.example/undelivered.php").class, "expired");
+});

@@ -190,7 +190,8 @@ function findRule(refusal: Refusal): Rule {
     if (!(yieldsToRecipient(strong) && agreeOnRecipient(masked, refusal, code))) return strong;
   }
   if (code && !code.vague) return code;
-  const weak = firstMatch(code?.id.startsWith("x.7.") ? WEAK_OF_POLICY : WEAK, masked, refusal.code);
+  const words = withoutPaths(masked);
+  const weak = firstMatch(code?.id.startsWith("x.7.") ? WEAK_OF_POLICY : WEAK, words, refusal.code);
   if (weak) return orDoubt(weak, masked, refusal);
   const plain = code ?? byReplyCode(refusal);
   // A bare 550 at RCPT is about the recipient only as long as its words name nobody else.
@@ -227,6 +228,11 @@ function doubtOf(masked: string, code: number): Pattern | undefined {
 /** `?ip=192.0.2.1` is no word about our address. */
 function withoutQueries(said: string): string {
   return said.replace(/(https?:\/\/[^\s?]{1,300})\?\S{1,300}/gu, "$1");
+}
+
+/** `/undelivered.php` is the name of a page, whatever it says there. */
+function withoutPaths(said: string): string {
+  return said.replace(/(https?:\/\/[^\s/?#]{1,300})[/?#]\S{0,600}/gu, "$1");
 }
 
 /** Where to read more is no word about this reply. */
