@@ -130,6 +130,9 @@ const weighed = `
 5.0.0  | X-Notes; Benutzer (user@there.example) nicht im Domino-Verzeichnis aufgeführt | | hard
 5.0.0  | X-Notes; ユーザー (user@there.example) は Domino ディレクトリには見つかりません。 | | hard
 5.0.0  | X-Notes; Domino Directory could not be opened        |                          | soft
+5.0.0  | X-Postfix; [there.example]: Name or service not known |                         | hard
+5.0.0  | X-Postfix; there.example: Temporary failure in name resolution |                | soft
+4.4.1  | SMTP; 554 delivery error: dd This account has been disabled or discontinued [#102] | in reply to end of DATA | hard
        | smtp; 550 5.1.1 unknown user                          | after initial connection | soft
 `;
 

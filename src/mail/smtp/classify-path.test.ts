@@ -67,3 +67,10 @@ test("the name of a page is no word of the reply", () => {
   assert.equal(classify("550 no, see https://there.example/help/dns/timeout#busy").class, "invalid_recipient");
   assert.equal(classify("550 Message expired, see http://there.example/undelivered.php").class, "expired");
 });
+
+test("a host that will not relay, and a size that is the organization's limit, are read as such", () => {
+  const relay = "553-you are trying to use me [server-9.tower-1.filter.example] as a relay, but I have not been";
+  assert.equal(classify(`${relay} configured to let 553 you [192.0.2.1] do this (#5.7.1)`).class, "routing");
+  const large = "550 5.2.3 RESOLVER.RST.SendSizeLimit.Org; message too large for this organization";
+  assert.equal(classify(large).class, "too_large");
+});
