@@ -3,6 +3,7 @@
 // of the program that wrote it or of who wrote it for somebody.
 import type { HeaderMailbox } from "../../../mail/mime/write/encode-header.ts";
 import { contentLines, rewriteCalendar } from "./calendar.ts";
+import { utcTime, type Zones, zonesOf } from "./calendar-zone.ts";
 
 /** `sentence` says it to who reads no calendars. */
 export type CalendarAnswer = { method: string; calendar: string; sentence: string };
@@ -29,7 +30,8 @@ export function writeAnswer(text: string, order: AnswerOrder): CalendarAnswer | 
     .map((line) => /^METHOD\s*:\s*([A-Za-z]{1,20})\s*$/i.exec(line)?.[1]?.toUpperCase())
     .find(Boolean);
   if (method === undefined || !METHODS.includes(method)) return null;
-  const components = componentsOf(lines).map((one) => writeComponent(one, method, order));
+  const zones = zonesOf(lines);
+  const components = componentsOf(lines).map((one) => writeComponent(one, { ...order, method, zones }));
   if (components.length === 0) return null;
   const written = [
     ...["BEGIN:VCALENDAR", "PRODID:-//Postern//Masked addresses//EN", "VERSION:2.0", `METHOD:${method}`],
@@ -66,7 +68,9 @@ function componentsOf(lines: readonly string[]): Component[] {
   return found.slice(0, COMPONENTS_MAX);
 }
 
-function writeComponent({ kind, lines }: Component, method: string, { own, date_ms, known }: AnswerOrder) {
+type Writing = AnswerOrder & { method: string; zones: Zones };
+
+function writeComponent({ kind, lines }: Component, { method, zones, own, date_ms, known }: Writing) {
   const given = (name: string) => propertyOf(lines, name)?.value ?? null;
   const uid = known(given("UID") ?? "").replace(/\p{Cc}/gu, "");
   const sequence = /^\s*(\d{1,9})\s*$/.exec(given("SEQUENCE") ?? "")?.[1];
@@ -77,7 +81,7 @@ function writeComponent({ kind, lines }: Component, method: string, { own, date_
     `BEGIN:${kind}`,
     `UID:${uid}`,
     `DTSTAMP:${new Date(date_ms).toISOString().replace(/[-:]|\.\d+/g, "")}`,
-    ...times.flatMap((name) => timeLine(lines, name)),
+    ...times.flatMap((name) => timeLine(lines, name, zones)),
     ...(sequence === undefined ? [] : [`SEQUENCE:${sequence}`]),
     ...(organizer === undefined ? [] : [`ORGANIZER:mailto:${organizer}`]),
     `ATTENDEE${status === null ? "" : `;PARTSTAT=${status}`}:mailto:${own.email}`,
@@ -103,32 +107,14 @@ function statusOf(lines: readonly string[]): string | null {
   return Object.hasOwn(SAID, upper) ? upper : null;
 }
 
-const LOCAL_TIME = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(Z?)$/;
+const LOCAL_TIME = /^\d{8}T\d{6}Z?$/;
 
 /** The time in UTC; as it stands where it is a day, or of a zone that nobody here knows. */
-function timeLine(lines: readonly string[], name: string): string[] {
+function timeLine(lines: readonly string[], name: string, zones: Zones): string[] {
   const found = propertyOf(lines, name);
   const value = found?.value.trim() ?? "";
   if (/^\d{8}$/.test(value)) return [`${name};VALUE=DATE:${value}`];
   if (!found || !LOCAL_TIME.test(value)) return [];
-  const zone = /;TZID="?([^";:]{1,80})/i.exec(found.parameters)?.[1];
-  return [`${name}:${zone === undefined ? value : (inUtc(value, zone) ?? value)}`];
-}
-
-const HOUR_MS = 3_600_000;
-
-function inUtc(value: string, zone: string): string | null {
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] =
-    LOCAL_TIME.exec(value)?.slice(1, 7).map(Number) ?? [];
-  const wanted = Date.UTC(year, month - 1, day, hour, minute, second);
-  try {
-    const clock = new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
-    const seen = (ms: number) => Date.parse(`${clock.format(ms).replace(" ", "T")}Z`);
-    // Twice, for the hours in which an offset changes.
-    const first = wanted - (seen(wanted) - wanted);
-    const utc = first - (seen(first) - wanted);
-    return Math.abs(utc - wanted) > 15 * HOUR_MS ? null : new Date(utc).toISOString().replace(/[-:]|\.\d+/g, "");
-  } catch {
-    return null;
-  }
+  const [, quoted, zone = quoted] = /;TZID=(?:"([^"]{1,200})"|([^";:]{1,200}))/i.exec(found.parameters) ?? [];
+  return [`${name}:${zone === undefined ? value : (utcTime(value, zone, zones) ?? value)}`];
 }
