@@ -326,6 +326,14 @@ const others: [string, string][] = [
   ["other", plain(unknown, "Re: Undeliverable: Hello", person)],
   ["other", plain(unknown, "Fwd: Delivery Status Notification (Failure)", person)],
   ["other", plain("Thank you for your mail.", "Ticket #1", person)],
+  [
+    "other",
+    plain(
+      "On Friday, user@there.example wrote:\n\n> what if the disk quota of the mailbox is exceeded?\n\nOver quota.",
+      "[users] Re: Disk quotas",
+      `${person}Sender: users-bounces@lists.example\nPrecedence: list\n`,
+    ),
+  ],
   ["other", plain(`See below.\n\n${report(one("Status: 5.1.1"))}`, "What is this?", person)],
   ["other", plain("", "", "")],
   ["receipt", plain("Your message was read.", "Read: Hello", person)],

@@ -52,29 +52,28 @@ function oneLine(subject: string): string {
   return subject.replace(/\s+/g, " ").trim().slice(0, 500);
 }
 
-const mailers = new RegExp(
-  anyOf([
-    /mailer[-_. ]?daemon/,
-    /post[-_ ]?master/,
-    /mail (?:delivery|administrator|deliver|router)/,
-    /delivery (?:sub)?system/,
-    /mail\.delivery/,
-    /system administrator/,
-    /smtp[_ -]?(?:mail|gateway|server)/,
-    /mail[_ -]?service/,
-    /virus[_ -]?(?:wall|scan)/,
-    /antivirus/,
-    /interscan/,
-    /mdaemon/,
-    /ndr administrator/,
-    /(?<!\p{L})(?:double-?)?bounces?(?!\p{L})/u,
-    /no-?reply@sns\.amazonaws/,
-    /mailadmin/,
-    /mail-?daemon/,
-    /microsoftexchange[0-9a-f]{16,32}@/,
-  ]),
-  "iu",
-);
+const systems = [
+  /mailer[-_. ]?daemon/,
+  /post[-_ ]?master/,
+  /mail (?:delivery|administrator|deliver|router)/,
+  /delivery (?:sub)?system/,
+  /mail\.delivery/,
+  /system administrator/,
+  /smtp[_ -]?(?:mail|gateway|server)/,
+  /mail[_ -]?service/,
+  /virus[_ -]?(?:wall|scan)/,
+  /antivirus/,
+  /interscan/,
+  /mdaemon/,
+  /ndr administrator/,
+  /no-?reply@sns\.amazonaws/,
+  /mailadmin/,
+  /mail-?daemon/,
+  /microsoftexchange[0-9a-f]{16,32}@/,
+];
+const mailers = new RegExp(anyOf([...systems, /(?<!\p{L})(?:double-?)?bounces?(?!\p{L})/u]), "iu");
+// Mailing lists pass on what people write with `Sender: users-bounces@lists.example`.
+const senders = new RegExp(anyOf(systems), "iu");
 
 /**
  * Whether the mail comes from a mail system and not from a person, by its sender. An empty return path says nothing:
@@ -82,7 +81,7 @@ const mailers = new RegExp(
  */
 export function isFromMailer(headers: readonly Header[]): boolean {
   const from = decodeWords(firstHeader(headers, "from")).trim();
-  return from === "" || from === "<>" || mailers.test(from) || mailers.test(firstHeader(headers, "sender"));
+  return from === "" || from === "<>" || mailers.test(from) || senders.test(firstHeader(headers, "sender"));
 }
 
 const machines =
