@@ -42,12 +42,30 @@ function isBody(leaf: Leaf): boolean {
   return leaf.part.type === "text/plain" || leaf.part.type === "text/html";
 }
 
-/** The first charset that a part of the message names and means; "" when none does. What is not encoded was written in it. */
-export function charsetOfText({ parameters, children }: Part): string {
+/**
+ * The first charset that a part of the message names and means, else the first that a text in HTML names in itself; "" when
+ * none does. What is not encoded was written in it.
+ */
+export function charsetOfText(root: Part): string {
+  return charsetNamed(root) || charsetMeant(root);
+}
+
+function charsetNamed({ parameters, children }: Part): string {
   const named = parameters.get("charset") ?? "";
   if (!saysNothing(named) && hasAscii(named)) return named;
-  for (const child of children ?? []) {
-    const charset = charsetOfText(child);
+  return firstOf(children, charsetNamed);
+}
+
+function charsetMeant(part: Part): string {
+  if (part.type !== "text/html") return firstOf(part.children, charsetMeant);
+  const encoding = part.headers.find(({ name }) => name.toLowerCase() === "content-transfer-encoding");
+  const label = charsetInHtml(decodeTransfer(part.body.subarray(0, 4 * htmlHeadOctets), encoding?.value ?? "").bytes);
+  return !saysNothing(label) && hasAscii(label) ? label : "";
+}
+
+function firstOf(parts: readonly Part[] | null, read: (part: Part) => string): string {
+  for (const part of parts ?? []) {
+    const charset = read(part);
     if (charset !== "") return charset;
   }
   return "";
@@ -69,7 +87,7 @@ function readLeaf(part: Part, charset: string): Leaf {
   const field = (name: string) => part.headers.find((header) => header.name.toLowerCase() === name);
   const disposed = parseParameters(field("content-disposition")?.value ?? "");
   const disposition = disposed.value === "" ? null : disposed.value === "inline" ? "inline" : "attachment";
-  const label = charsetOfText({ ...part, children: null }) || charset;
+  const label = charsetNamed({ ...part, children: null }) || charset;
   const parameters = inCharset(field("content-disposition"), label, disposed.parameters);
   const named = inCharset(field("content-type"), label, part.parameters);
   const filename = readableValue(parameters.get("filename") || named.get("name") || parameters.get("name") || "");

@@ -98,3 +98,23 @@ it("takes the charset of HTML from its head when the field says none that fits",
   // Outlook writes `unicode`; what can be read as `<meta` is not in UTF-16.
   for (const meta of ["unicode", "utf-16"]) assert.equal(read("", meta, Buffer.from("é")), "é", meta);
 });
+
+it("reads fields that were not encoded in the charset that only the HTML names", () => {
+  const read = (label: string, encoding: string, html: string) => {
+    const head = `Subject: \xcf\xf0\r\nFrom: \xcf\xf0 <a@b.example>\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n`;
+    const text = `--b\r\nContent-Type: text/html${label}\r\nContent-Transfer-Encoding: ${encoding}\r\n\r\n${html}\r\n`;
+    const file = `--b\r\nContent-Type: image/png; name="\xcf\xf0.png"\r\n\r\nx\r\n--b--\r\n`;
+    const { subject, from, attachments } = parseMessage(Buffer.from(head + text + file, "latin1"));
+    return [subject, from[0]?.name, attachments[0]?.filename];
+  };
+  const meta = "<html><head><meta charset=windows-1251></head>";
+  const [right, guessed] = [
+    ["Пр", "Пр", "Пр.png"],
+    ["Ïð", "Ïð", "Ïð.png"],
+  ];
+  assert.deepEqual(read("", "8bit", meta), right);
+  assert.deepEqual(read("; charset=us-ascii", "base64", Buffer.from(meta).toString("base64")), right);
+  // What the part says of itself comes first.
+  assert.deepEqual(read("; charset=iso-8859-1", "8bit", meta), guessed);
+  assert.deepEqual(read("", "8bit", "<html>"), guessed);
+});
