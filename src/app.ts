@@ -25,6 +25,7 @@ import { mountHealth } from "./doctor/health-routes.ts";
 import { examine } from "./doctor.ts";
 import { startDomainChecks } from "./domains/background.ts";
 import { mountDomains } from "./domains/routes.ts";
+import type { DomainPorts } from "./domains/types.ts";
 import type { Api } from "./http/http.ts";
 import { startInboundWork } from "./inbound/background.ts";
 import { createInbound, type Inbound } from "./inbound/inbound.ts";
@@ -111,6 +112,11 @@ export function createEngine(world: World): Engine {
   return engine;
 }
 
+/** A domain that another cell holds is not verified here. */
+function besideCells(world: World): DomainPorts {
+  return { ...domainPorts(world), isElsewhere: (domain) => isElsewhere(world, domain, { fresh: true }) };
+}
+
 /** Mounts every feature's routes, in the order of the flow. */
 export function mountFeatures(api: Api, world: World, engine: Engine): void {
   const masked = { ...settlingPorts(world, engine), findAlias: aliasFinder(world) };
@@ -119,7 +125,7 @@ export function mountFeatures(api: Api, world: World, engine: Engine): void {
     findDestination: async (account, email) => (await addDestination(world, masked, account, email)).destination,
   });
   mountAudit(api, world);
-  const ports = domainPorts(world);
+  const ports = besideCells(world);
   mountDomains(api, world, ports);
   mountDkim(api, world, ports);
   mountWebhooks(api, world);
@@ -257,7 +263,7 @@ function startClockWork(world: World, engine: Engine): Part[] {
     times: startHealing(world),
     sending: startSendingWork(world),
     searches: startPacking(world),
-    domains: startDomainChecks(world, domainPorts(world)),
+    domains: startDomainChecks(world, besideCells(world)),
     suppressions: startSuppressionWork(world),
     dmarc: startDmarcWork(world),
     outbound: startOutboundWork(world),

@@ -56,8 +56,9 @@ async function answer(
   if (path === "/http") return void response.writeHead(204, { "x-postern-cell": await forHttp(parts, headers) }).end();
   if (path === "/mail") return void response.writeHead(200, await forMail(parts, headers)).end();
   if (path === "/where") {
-    const value = new URLSearchParams(search).get("domain")?.toLowerCase() ?? "";
-    const found = value === "" ? null : await parts.find({ kind: "domain", value });
+    const asked = new URLSearchParams(search);
+    const value = asked.get("domain")?.toLowerCase() ?? "";
+    const found = value === "" ? null : await parts.find({ kind: "domain", value }, { fresh: asked.has("fresh") });
     const cell = found?.kind === "cell" ? found.cell.name : null;
     return json(response, found === null ? 400 : found.kind === "unknown" ? 503 : 200, { cell });
   }

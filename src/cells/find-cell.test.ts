@@ -33,7 +33,7 @@ test("the cell that has it is found, the first of two, and none where each says 
   const one = await cellWith("one", new Set(["a.example", "both.example"]));
   const two = await cellWith("two", new Set(["b.example", "both.example"]));
   const find = cellFinder([one, two] satisfies DoorCell[]);
-  const names = ["a.example", "b.example", "both.example", "c.example"].map(domain).map(find);
+  const names = ["a.example", "b.example", "both.example", "c.example"].map((name) => find(domain(name)));
   assert.deepEqual((await Promise.all(names)).map(nameOf), ["one", "two", "one", "none"]);
 });
 
@@ -55,6 +55,7 @@ test("what was found is kept for a while, that nobody has it is not", async () =
   assert.equal(nameOf(await find(domain("new.example"))), "one");
   assert.equal(one.asked, asked);
   (one.has as Set<string>).delete("new.example");
+  assert.equal(nameOf(await find(domain("new.example"), { fresh: true })), "none");
   while (nameOf(await find(domain("new.example"))) === "one") await new Promise((done) => setTimeout(done, 5));
   assert.equal(nameOf(await find(domain("new.example"))), "none");
 });

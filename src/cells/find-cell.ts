@@ -8,7 +8,8 @@ import type { Question } from "./owns.ts";
 /** `none`: every cell said no. `unknown`: one that could not be asked might have it. */
 export type Found = { kind: "cell"; cell: DoorCell } | { kind: "none" } | { kind: "unknown" };
 
-export type FindCell = (question: Question) => Promise<Found>;
+/** `fresh`: every cell is asked, whatever was found before. */
+export type FindCell = (question: Question, how?: { fresh?: boolean }) => Promise<Found>;
 
 const KEPT_MAX = 100_000;
 const KEPT_MS = 60_000;
@@ -19,9 +20,9 @@ const ANSWER_MS = 3_000;
 export function cellFinder(cells: readonly DoorCell[], { kept_ms = KEPT_MS }: { kept_ms?: number } = {}): FindCell {
   const kept = new LRUCache<string, DoorCell>({ max: KEPT_MAX, ttl: kept_ms });
   const under_way = new Map<string, Promise<Found>>();
-  return async (question) => {
+  return async (question, { fresh = false } = {}) => {
     const key = `${question.kind}=${question.value}`;
-    const known = kept.get(key);
+    const known = fresh ? undefined : kept.get(key);
     if (known) return { kind: "cell", cell: known };
     const asking = under_way.get(key) ?? askAll(cells, question).finally(() => under_way.delete(key));
     under_way.set(key, asking);

@@ -36,7 +36,8 @@ export async function checkDomain(
   const wanted = before.expected.filter((record) => !how.only || how.only.includes(record.purpose));
   const asking = { ...world, resolver: resolverFor(world.resolver, target.org_id) };
   const checks = await lookUpRecords(asking, { ...before.row, pool: before.pool }, wanted, how);
-  return saveChecks(world, ports, target, checks);
+  const isFree = before.row.claimed || (await ports.isElsewhere?.(before.row.domain)) !== true;
+  return saveChecks(world, ports, { ...target, checks, taken: !isFree });
 }
 
 /** The records that the domain is to publish now. */
@@ -49,16 +50,11 @@ export async function loadExpected(
   return expectedRecords(world.config, row, await ports.dkim.records(tx, row.org_id, row));
 }
 
-async function saveChecks(
-  world: CheckWorld,
-  ports: DomainPorts,
-  target: Target,
-  checks: RecordCheck[],
-): Promise<CheckOutcome | null> {
+async function saveChecks(world: CheckWorld, ports: DomainPorts, seen: Seen): Promise<CheckOutcome | null> {
   const save = (taken: boolean) =>
-    world.db.asOrg(target.org_id, (tx) => foldChecks(world, ports, tx, { ...target, checks, taken }));
+    world.db.asOrg(seen.org_id, (tx) => foldChecks(world, ports, tx, { ...seen, taken }));
   try {
-    return await save(false);
+    return await save(seen.taken);
   } catch (error) {
     // Two organizations proved the domain at once, or the other one did earlier: the index lets one of them have it.
     if (!isDuplicate(error, "domain_claim")) throw error;

@@ -129,6 +129,8 @@ export type DomainPorts = {
   beginWarmed(tx: Tx, orgId: string, domainId: string): Promise<void>;
   /** How much these domains may send now, by id; those that never began are missing. */
   warmingOf(tx: Tx, orgId: string, domainIds: string[]): Promise<Map<string, DomainWarming>>;
+  /** Does another Postern behind the same door hold a domain that is not held here? Null where that cannot be known now. */
+  isElsewhere?(domain: string): Promise<boolean | null>;
 };
 
 /** Null limits: none. `hint` says what the limits are and what lifts them; null without limits. */

@@ -7,6 +7,7 @@ import { type BehindDoor, type CellBehindDoor, SHARED_HOST, setBehindDoor } from
 import { hasNginx } from "../support/nginx.ts";
 import { rawSmtp } from "../support/raw-smtp.ts";
 import { until } from "../support/until.ts";
+import { addVerifiedDomain, publish, type ShownRecord } from "../support/verified-domain.ts";
 
 const NEEDS = hasNginx()
   ? {}
@@ -129,6 +130,18 @@ test("a login at submission finds the cell of its key", NEEDS, async () => {
   }
   const wrong = transport("svc_live_0123456789abcdef0123", { port: world.ports.submission, requireTLS: true });
   await assert.rejects(wrong.sendMail(mail), { responseCode: 535 });
+});
+
+test("a domain that one cell holds is not verified in another, until it is free there", NEEDS, async () => {
+  const first = await addVerifiedDomain(one, one.dns, "both.example");
+  const { body: second } = await two.ask("POST", "/v1/domains", { domain: "both.example", type: "outbound" });
+  const { body: shown } = await two.ask("GET", `/v1/domains/${second.id}/dns`);
+  publish(two.dns, shown.records as unknown as ShownRecord[]);
+  const refused = await two.ask("POST", `/v1/domains/${second.id}/verify`);
+  assert.deepEqual([refused.status, refused.body.code], [409, "already_exists"]);
+  await one.ask("DELETE", `/v1/domains/${first.id}`);
+  const { body: free } = await two.ask("POST", `/v1/domains/${second.id}/verify`);
+  assert.equal(free.status, "verified", JSON.stringify(free));
 });
 
 test("while a cell is away, what may be its own is deferred, and the other goes on", NEEDS, async () => {
