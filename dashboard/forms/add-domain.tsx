@@ -2,6 +2,7 @@
 import type { FormEvent } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
+import { TYPES, USES } from "../lib/domain-types.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
@@ -50,10 +51,11 @@ function Form({ close, added }: Omit<Given, "open">) {
       >
         {(bound) => (
           <select {...bound} name="type" defaultValue="outbound">
-            <option value="outbound">Sending</option>
-            <option value="both">Sending and receiving</option>
-            <option value="inbound">Receiving</option>
-            <option value="alias">Masked addresses</option>
+            {TYPES.map((type) => (
+              <option key={type} value={type}>
+                {USES[type]}
+              </option>
+            ))}
           </select>
         )}
       </Field>

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { sayBrowser } from "./browsers.ts";
+import { sayTypeChange } from "./domain-types.ts";
 import { sayNumber, sayShare } from "./domain-views.ts";
 import { STATUSES } from "./email-filters.ts";
 import { sayLimit } from "./limits.ts";
@@ -16,6 +17,19 @@ const DAY_MS = 86_400_000;
 /** In the time zone of the reader. */
 const at = (day: number, hour: number, minute = 0) => new Date(2026, 10, day, hour, minute, 9);
 const NOW = at(24, 18).getTime();
+
+describe("another type of a domain", () => {
+  it("names the records that it needs then, and what becomes of its mail", () => {
+    const say = (type: "outbound" | "inbound", to: "outbound" | "inbound" | "both" | "alias", verified = true) =>
+      sayTypeChange({ type, verified }, to).join(" ");
+    assert.match(say("outbound", "both"), /^It needs our MX record\. .*goes on sending for 72 hours/);
+    assert.doesNotMatch(say("outbound", "both", false), /72 hours/);
+    assert.match(say("inbound", "both"), /^It needs an SPF and a DKIM record\. It can send once DNS shows both\.$/);
+    assert.match(say("outbound", "inbound"), /MX record.*Nothing can be sent from it any more/);
+    assert.match(say("inbound", "outbound"), /SPF.*Mail to it is refused/);
+    assert.equal(say("inbound", "alias"), "It needs the same records as before.");
+  });
+});
 
 describe("a time", () => {
   it("in a list: the clock alone today, the day with it before, the year with it in another one", () => {

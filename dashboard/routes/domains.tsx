@@ -5,6 +5,7 @@ import { useState } from "react";
 import type { Schemas } from "../api/client.ts";
 import { domainsPage, PAGE_ROWS } from "../api/queries.ts";
 import { AddDomain } from "../forms/add-domain.tsx";
+import { USES } from "../lib/domain-types.ts";
 import { toneOfDomain, wordOf } from "../lib/states.ts";
 import { Button } from "../ui/button.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
@@ -100,13 +101,6 @@ function Rows({ page, readAtMs }: { page: Schemas["DomainList"]; readAtMs: numbe
     </>
   );
 }
-
-export const USES: Record<Schemas["DomainType"], string> = {
-  outbound: "Sending",
-  inbound: "Receiving",
-  both: "Sending and receiving",
-  alias: "Masked addresses",
-};
 
 function mayDaily({ warming }: Schemas["Domain"]): string {
   if (warming === null) return "–";

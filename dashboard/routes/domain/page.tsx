@@ -5,6 +5,7 @@ import { type ReactNode, useState } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { domain } from "../../api/queries.ts";
 import { useAct } from "../../lib/act.ts";
+import { receivesMail, sendsMail } from "../../lib/domain-types.ts";
 import { toneOfDomain, wordOf } from "../../lib/states.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
@@ -65,16 +66,23 @@ export function DomainPage({ id, acts, needs, children }: Given) {
 }
 
 function isMissing({ type }: Domain, needs: Given["needs"]): boolean {
-  if (needs === "sending") return type !== "outbound" && type !== "both";
-  return needs === "receiving" && type === "outbound";
+  if (needs === "sending") return !sendsMail(type);
+  return needs === "receiving" && !receivesMail(type);
 }
 
-function NotForIt({ domain: { domain: name }, needs }: { domain: Domain; needs: Given["needs"] }) {
+function NotForIt({ domain: { id, domain: name }, needs }: { domain: Domain; needs: Given["needs"] }) {
   return (
     <div className="panel">
-      <Empty title={needs === "sending" ? `${name} does not send` : `${name} does not receive`}>
-        This page is about domains that {needs === "sending" ? "send" : "receive"} mail. The type of a domain is changed
-        through the API.
+      <Empty
+        title={needs === "sending" ? `${name} does not send` : `${name} does not receive`}
+        acts={
+          <Link to="/domains/$id" params={{ id }} className="btn">
+            To its records
+          </Link>
+        }
+      >
+        This page is about domains that {needs === "sending" ? "send" : "receive"} mail. What a domain is for can be
+        changed below its records.
       </Empty>
     </div>
   );

@@ -1,9 +1,11 @@
-// One domain: the records to publish with what was found beside them, checked by itself and on demand; how its mail fares.
+// One domain: the records to publish with what was found beside them, checked by itself and on demand; how its mail fares;
+// what it is for.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import type { Schemas } from "../../api/client.ts";
 import { dnsRecords, domainStats } from "../../api/queries.ts";
 import { sayError } from "../../api/say-error.ts";
+import { ChangeType } from "../../forms/domain/change-type.tsx";
 import { useNow } from "../../lib/now.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { Loaded } from "../../ui/states.tsx";
@@ -26,6 +28,7 @@ export function OneDomain() {
               {(answer) => <Records domain={found} records={answer.records} />}
             </Loaded>
           </section>
+          <ChangeType key={found.type} domain={found} />
         </div>
       )}
     </DomainPage>

@@ -4,9 +4,42 @@ import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { reportXml } from "../../../src/mail/dmarc-report/report.fixture.ts";
 import { makeZip } from "../../../src/mail/dmarc-report/zip.fixture.ts";
+import { addMember } from "../persons.ts";
 import type { Story } from "../story.ts";
 
 export const DOMAIN_STORIES: readonly Story[] = [
+  {
+    name: "a domain that sends is made to receive too: the question says which record it needs, and viewers change nothing",
+    async play({ scene, owner, records, open }, page) {
+      await page.goto(`/domains/${records.pending}/spam`);
+      await page.getByText("atelier-brun.example does not receive").waitFor();
+      await page.getByRole("link", { name: "To its records" }).click();
+      assert.equal(await page.getByRole("button", { name: "Change" }).isDisabled(), true);
+      await page.getByLabel("What it is for").selectOption("both");
+      await page.getByRole("button", { name: "Change" }).click();
+      await page.getByText("It needs our MX record.").waitFor();
+      await page.getByRole("button", { name: "Keep it" }).click();
+      const before = await scene.ask("GET", `/v1/domains/${records.pending}`);
+      assert.equal(before.body.type, "outbound");
+      await page.getByRole("button", { name: "Change" }).click();
+      await page.getByRole("button", { name: "Change it" }).click();
+      await page.getByText("atelier-brun.example is changed to “Sending and receiving”.").waitFor();
+      await page.locator(".rec").getByText("MX", { exact: true }).first().waitFor();
+      const after = await scene.ask("GET", `/v1/domains/${records.pending}`);
+      assert.equal(after.body.type, "both");
+      await page.getByLabel("What it is for").selectOption("outbound");
+      await page.getByRole("button", { name: "Change" }).click();
+      await page.getByText("Mail to it is refused.").waitFor();
+      await page.getByRole("button", { name: "Change it" }).click();
+      await page.getByText("atelier-brun.example is changed to “Sending”.").waitFor();
+      const who = await addMember(scene, owner, { email: "siv@nordkiosk.example", name: "Siv", role: "viewer" });
+      const theirs = await open({ as: who });
+      await theirs.page.goto(`/domains/${records.pending}`);
+      await theirs.page.getByText("Viewers cannot change this.").waitFor();
+      assert.equal(await theirs.page.getByLabel("What it is for").isDisabled(), true);
+      await theirs.close();
+    },
+  },
   {
     name: "a DKIM key is rotated step by step: made, published, seen, and it signs",
     async play({ scene, records }, page) {
