@@ -2,7 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client.ts";
-import { deliveriesOf, PAGE_ROWS, webhook } from "../api/queries.ts";
+import { deliveriesOf, domain, PAGE_ROWS, webhook } from "../api/queries.ts";
 import { WebhookActs } from "../forms/webhook-acts.tsx";
 import { DELIVERY_STATES, type DeliveryFilters, EVENTS } from "../lib/list-filters.ts";
 import { wordOf } from "../lib/states.ts";
@@ -57,6 +57,8 @@ function About({ webhook: found }: { webhook: Schemas["Webhook"] }) {
         <dd>{found.webhook_url}</dd>
         <dt>Events</dt>
         <dd>{found.event_types.join(", ")}</dd>
+        <dt>Domain</dt>
+        <dd>{found.domain_id === null ? "all" : <OfDomain id={found.domain_id} />}</dd>
         <dt>Recipients</dt>
         <dd>{found.match_pattern ?? "all"}</dd>
         <dt>Signed</dt>
@@ -75,6 +77,16 @@ function About({ webhook: found }: { webhook: Schemas["Webhook"] }) {
         </dd>
       </dl>
     </aside>
+  );
+}
+
+/** The id until the name is there. */
+function OfDomain({ id }: { id: string }) {
+  const name = useQuery(domain(id)).data?.domain ?? id;
+  return (
+    <Link to="/domains/$id" params={{ id }} className="underline">
+      {name}
+    </Link>
   );
 }
 

@@ -120,6 +120,34 @@ export const SETTINGS_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "an endpoint is added for one domain and a pattern of recipients; a wrong pattern is declined at its field",
+    async play({ scene, records }, page) {
+      await page.goto("/webhooks");
+      await page.getByRole("button", { name: "Add an endpoint" }).click();
+      await page.getByRole("textbox", { name: "Address" }).fill(`${scene.receiver.url}/for-some`);
+      await page.getByText("Only for some mail").click();
+      await page.getByLabel("Domain", { exact: true }).selectOption(records.verified);
+      await page.getByRole("textbox", { name: "Recipients" }).fill("re:(");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.locator("details .problem").waitFor();
+      await page.getByRole("textbox", { name: "Recipients" }).fill("*@posteo.example");
+      await page.getByRole("button", { name: "Add", exact: true }).click();
+      await page.getByRole("button", { name: "I have it" }).click();
+      await page.getByRole("link", { name: /for-some/ }).click();
+      await page.getByRole("link", { name: "nordkiosk.example", exact: true }).waitFor();
+      await page.getByText("*@posteo.example").waitFor();
+      const { body } = await scene.ask("GET", `/v1/webhooks/${page.url().split("/").at(-1)}`);
+      const { domain_id, match_pattern } = body.webhook as unknown as Record<string, unknown>;
+      assert.deepEqual(
+        { domain_id, match_pattern },
+        { domain_id: records.verified, match_pattern: "*@posteo.example" },
+      );
+      await page.getByRole("button", { name: "Delete" }).click();
+      await page.getByRole("button", { name: "Delete the endpoint" }).click();
+      await page.getByText("The endpoint is deleted.").waitFor();
+    },
+  },
+  {
     name: "the first steps tick themselves; a key is made, shown once, used, and revoked",
     async play({ scene }, page) {
       await page.goto("/");
