@@ -53,7 +53,7 @@ function Form({ close }: Pick<Given, "close">) {
           </select>
         )}
       </Field>
-      <Field label="Note" help="For yourselves: who asked, and when" problem={fieldProblem(adding.error, "note")}>
+      <Field label="Note" help="For your team: who asked, and when" problem={fieldProblem(adding.error, "note")}>
         {(bound) => <input {...bound} name="note" autoComplete="off" />}
       </Field>
       <div className="acts">

@@ -19,7 +19,7 @@ export function AddWebhook({ open, close }: Given) {
     close();
   };
   return (
-    <Dialog title={secret === null ? "Add an endpoint" : "The endpoint is there"} open={open} close={end}>
+    <Dialog title={secret === null ? "Add an endpoint" : "The endpoint is added"} open={open} close={end}>
       {secret === null ? (
         <Form close={close} made={keep} />
       ) : (

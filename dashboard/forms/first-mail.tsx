@@ -53,7 +53,7 @@ export function FirstMail({ from }: { from: string }) {
               <CopyButton text={code} what={`the ${language} code`} />
               {language !== "curl" && (
                 <span className="dim text-[12.5px]">
-                  How the library is installed stands in its README, in <code>clients/</code> of Postern.
+                  To install the library, see its README in <code>clients/</code> of Postern.
                 </span>
               )}
             </div>

@@ -58,7 +58,7 @@ export function DropFile({ started }: DropGiven) {
       )}
       {problem === undefined && <Problem error={reading.error} />}
       <div className="max-w-[260px]">
-        <Field label="Provider" help="Recognised from the columns when not said">
+        <Field label="Provider" help="If you choose none, it is recognised from the columns">
           {(bound) => (
             <select {...bound} value={provider} onChange={(event) => choose(event.target.value as Provider | "")}>
               <option value="">Recognise it</option>
@@ -138,7 +138,7 @@ function Shown({ job, again }: { job: Job; again: () => void }) {
       </section>
       {job.questions.length > 0 && (
         <section className="panel pad" aria-label="To look at first">
-          <h2>Look at these columns first</h2>
+          <h2>Check these columns first</h2>
           <ul className="grid gap-1">
             {job.questions.map(({ column, message }) => (
               <li key={column}>
@@ -161,7 +161,7 @@ function Heading({ job }: { job: Job }) {
   if (job.status === "reading") return <h2 className="mb-0!">Reading: {rows} so far</h2>;
   if (job.status === "previewed") return <h2 className="mb-0!">{from}. Nothing is added yet.</h2>;
   if (job.status === "failed") return <h2 className="mb-0! text-bad">It failed. Nothing more is added; try again.</h2>;
-  if (job.status === "expired") return <h2 className="mb-0!">The preview is over. Read the file again.</h2>;
+  if (job.status === "expired") return <h2 className="mb-0!">The preview has expired. Upload the file again.</h2>;
   return (
     <>
       <h2 className="mb-0!">{job.status === "committed" ? "Done" : "Adding"}</h2>

@@ -17,7 +17,7 @@ export function MakeKey({ open, close }: Given) {
     close();
   };
   return (
-    <Dialog title={secret === null ? "Make a key" : "The key is there"} open={open} close={end}>
+    <Dialog title={secret === null ? "Make a key" : "The key is made"} open={open} close={end}>
       {secret === null ? <Form close={close} made={keep} /> : <SecretOnce secret={secret} what="value" done={end} />}
     </Dialog>
   );

@@ -53,7 +53,7 @@ function Form({ id, close }: Omit<Given, "open">) {
   };
   return (
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
-      <Field label="From" help="Your own time" problem={fieldProblem(replaying.error, "from")}>
+      <Field label="From" help="Your local time" problem={fieldProblem(replaying.error, "from")}>
         {(bound) => <input {...bound} name="from" type="datetime-local" defaultValue={toLocal(Date.now() - DAY_MS)} />}
       </Field>
       <Field label="To" help="Empty: now" problem={fieldProblem(replaying.error, "to")}>
@@ -61,7 +61,7 @@ function Form({ id, close }: Omit<Given, "open">) {
       </Field>
       <Field
         label="Which"
-        help="A receiver tells repetitions by event_id"
+        help="A receiver recognises repeated events by their event_id"
         problem={fieldProblem(replaying.error, "status")}
       >
         {(bound) => (

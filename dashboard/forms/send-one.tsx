@@ -38,7 +38,7 @@ function Outcome({ answer: { id, status }, close }: { answer: Schemas["SendAnswe
     <>
       <p>
         {status === "simulated"
-          ? "Everything was checked as for a real one. Nothing left."
+          ? "Everything was checked as for live mail. Nothing was sent."
           : "It is on its way. Its page shows each attempt and each answer."}
       </p>
       <div className="acts">

@@ -52,7 +52,7 @@ export function WebhookActs({ webhook }: Given) {
         close={close}
         confirm={() => remove.mutate(undefined, { onSettled: close })}
       >
-        Nothing is posted to {webhook.webhook_url} any more, nor what still waits for it.
+        Nothing more is posted to {webhook.webhook_url}. Deliveries that still wait are not sent.
       </Confirm>
       <Dialog title="The new secret" open={secret !== null} close={() => keep(null)}>
         {secret !== null && <SecretOnce secret={secret} what="signing secret" done={() => keep(null)} />}

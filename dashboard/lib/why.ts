@@ -58,7 +58,7 @@ const SAY: Record<Recipient["status"], (known: Known) => Why> = {
   expired: ({ events }) => ({
     tone: "bad",
     title: "Not delivered in time",
-    text: "Postern tried until the message's time was over, and no server took it. You can retry it.",
+    text: "Postern tried until the message expired, and no server accepted it. You can retry it.",
     said: saidBy(events),
   }),
   canceled: () => ({

@@ -10,7 +10,7 @@ import { Loaded } from "../ui/states.tsx";
 export function RuleTraces({ mail: { id, rule_ids } }: { mail: Schemas["InboundEmail"] }) {
   return (
     <section className="panel pad">
-      <h2>Rules that held</h2>
+      <h2>Rules that matched</h2>
       <div className="grid gap-4">
         {rule_ids.map((rule) => (
           <One key={rule} ruleId={rule} mailId={id} />
@@ -43,7 +43,7 @@ export function Steps({ steps }: { steps: Schemas["InboundRuleStep"][] }) {
     <ul className="mt-1 grid gap-1 text-[13px]">
       {steps.map(({ path, field, comparator, found, matched }) => (
         <li key={path} className="flex gap-2">
-          <span className={matched ? "text-good" : "text-ink-3"}>{matched ? "Holds" : "Does not hold"}</span>
+          <span className={matched ? "text-good" : "text-ink-3"}>{matched ? "Holds" : "Does not match"}</span>
           <span className="min-w-0 text-ink-2">
             {FIELD_WORDS[field] ?? field} {COMPARATOR_WORDS[comparator] ?? comparator}:{" "}
             <code className="break-words">{found.length === 0 ? "nothing found" : found.map(String).join(", ")}</code>

@@ -35,7 +35,7 @@ export function AddressDataPage() {
       {email === undefined ? (
         <div className="panel">
           <Empty title="Whose data is asked for?">
-            A person may ask what you have stored of their address, and have it erased. Enter the address to see it.
+            A person may ask what you have stored about their address, and have it erased. Enter the address to see it.
           </Empty>
         </div>
       ) : (

@@ -34,7 +34,7 @@ function SignInAgain({ email }: { email: string }) {
   };
   return (
     <>
-      <p className="mt-1 mb-3">Sign in again, and this page goes on where it was.</p>
+      <p className="mt-1 mb-3">Sign in again, and this page continues where it was.</p>
       <SignInForm email={email} signedIn={goOn} />
       <p className="mt-3">
         <Button look="quiet" className="link" onClick={leave}>

@@ -40,7 +40,8 @@ export function Domains() {
                   </Button>
                 }
               >
-                Mail leaves and arrives under domains of your own. Add one, publish its records, and it verifies itself.
+                You send and receive mail with your own domains. Add one and publish its records; Postern then verifies
+                it.
               </Empty>
             ) : (
               <Rows page={page} readAtMs={list.dataUpdatedAt} />

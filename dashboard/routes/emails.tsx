@@ -82,7 +82,7 @@ function NoEmails({ filters }: { filters: EmailFilters }) {
           </Link>
         }
       >
-        A recipient is compared whole; the subject and the sender in part.
+        A recipient must match exactly. The subject and the sender may match in part.
       </Empty>
     );
   return (

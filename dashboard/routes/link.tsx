@@ -68,8 +68,8 @@ function NoLink({ error }: { error: unknown }) {
   const { title, text } = sayError(error);
   const isOver = error instanceof Declined && error.status === 404;
   return (
-    <Door title={isOver ? "This link is over" : title} below={<Link to="/sign-in">To the sign-in page</Link>}>
-      <p className="mt-2">{isOver ? "It was used already, or its time has passed. Ask for another one." : text}</p>
+    <Door title={isOver ? "This link no longer works" : title} below={<Link to="/sign-in">To the sign-in page</Link>}>
+      <p className="mt-2">{isOver ? "It was used already, or it has expired. Ask for a new one." : text}</p>
     </Door>
   );
 }

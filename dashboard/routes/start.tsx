@@ -38,7 +38,7 @@ export function Start() {
               ))}
             </ol>
             <div className="foot">
-              {left === 0 ? "All of it is done." : `${left} of ${steps.length} left. This page looks again by itself.`}
+              {left === 0 ? "All steps are done." : `${left} of ${steps.length} left. This page looks again by itself.`}
             </div>
           </>
         )}
@@ -130,7 +130,7 @@ const DELIVERED = {
   ),
 };
 const WEBHOOK = {
-  name: "Hear of it by webhook",
+  name: "Receive events by webhook",
   text: <p>Add an HTTPS address of yours and send a test to it.</p>,
   to: (
     <Link to="/webhooks" className="btn">

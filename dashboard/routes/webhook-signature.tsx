@@ -62,7 +62,7 @@ export function WebhookSignature() {
         </form>
         <aside aria-live="polite" aria-label="The outcome">
           {checked === null ? (
-            <p className="dim px-1 text-[13px]">The outcome stands here.</p>
+            <p className="dim px-1 text-[13px]">The result appears here.</p>
           ) : (
             <section className="panel pad">
               <Tag tone={checked.isRight ? "good" : "bad"}>{checked.isRight ? "Genuine" : "Does not match"}</Tag>

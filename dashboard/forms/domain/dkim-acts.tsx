@@ -59,7 +59,7 @@ function Rotate({ id, old, next, close }: RotateGiven) {
   return (
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
       <p className="text-ink-2">
-        A successor is made. The old key signs until DNS shows the new one; the page leads through the steps.
+        This makes a new key. The old key signs until DNS shows the new one. The page then lists the steps.
       </p>
       <Field label="Old key" problem={fieldProblem(rotating.error, "old_selector")}>
         {(bound) => (
@@ -80,7 +80,7 @@ function Rotate({ id, old, next, close }: RotateGiven) {
       <div className="acts">
         <Button onClick={close}>Close</Button>
         <Button look="primary" type="submit" busy={rotating.isPending && "Making…"}>
-          Make the successor
+          Make the new key
         </Button>
       </div>
     </form>
@@ -110,7 +110,7 @@ function Make({ id, next, close }: Omit<RotateGiven, "old">) {
       </Field>
       <Field
         label="Algorithm"
-        help="Ed25519 beside RSA: not every receiver reads it"
+        help="Use Ed25519 only together with RSA: not every receiver can verify it"
         problem={fieldProblem(making.error, "algorithm")}
       >
         {(bound) => (
@@ -151,8 +151,8 @@ export function EndKey({ id, dkim: { selector, status } }: { id: string; dkim: K
         confirm={() => ending.mutate(undefined, { onSettled: () => ask(false) })}
       >
         {status === "active"
-          ? "Nothing is signed with it any more, at once. Without another key that signs, the domain cannot send."
-          : "It is never used again, and its record can go."}
+          ? "It stops signing at once. The domain can send only if another key signs."
+          : "It is never used again. You can remove its record."}
       </Confirm>
     </>
   );

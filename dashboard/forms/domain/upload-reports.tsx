@@ -35,7 +35,7 @@ export function UploadReports({ domain }: { domain: string }) {
         several
         take={(files) => void take(files)}
       />
-      <ul aria-label="What became of the files, the last one first" aria-live="polite" className="grid gap-2">
+      <ul aria-label="Result for each file, newest first" aria-live="polite" className="grid gap-2">
         {outcomes.map(({ number, file, tone, word, text }) => (
           <li key={number} className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
             <Tag tone={tone}>{word}</Tag>

@@ -17,12 +17,12 @@ export function WarmingActs({ id, status }: { id: string; status: Schemas["Warmi
   const pause = useAct({
     run: () => take(v1.POST("/v1/domains/{id}/warming/pause", { params, body: {} })),
     refresh,
-    done: () => "Paused: mail of the domain is refused until it is resumed.",
+    done: () => "Paused: mail from the domain is refused until you resume.",
   });
   const resume = useAct({
     run: () => take(v1.POST("/v1/domains/{id}/warming/resume", { params })),
     refresh,
-    done: () => "It goes on.",
+    done: () => "The warming continues.",
   });
   const canPause = !status.paused && status.phase !== "not_started" && status.phase !== "warmed";
   return (
@@ -79,7 +79,7 @@ function Skip({ id, phase: present, close }: SkipGiven) {
         <>
           <p className="problem">
             Providers do not know this domain yet. A burst from an unknown domain ends in spam folders or is refused,
-            and that takes weeks to mend. Skip only with a domain that sends this much elsewhere already.
+            and that takes weeks to repair. Skip only with a domain that sends this much elsewhere already.
           </p>
           <label className="flex items-center gap-2">
             <input type="checkbox" checked={isSure} onChange={(event) => assure(event.target.checked)} />

@@ -39,7 +39,7 @@ function Form({ alias, close }: { alias: Alias | null; close: () => void }) {
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
       <Address alias={alias} error={save.error} />
       <MailAction before={alias ?? undefined} error={save.error} sent={save.variables} />
-      <Field label="Note" help="For yourselves" problem={fieldProblem(save.error, "description")}>
+      <Field label="Note" help="For your team" problem={fieldProblem(save.error, "description")}>
         {(bound) => <input {...bound} name="description" defaultValue={alias?.description ?? ""} autoComplete="off" />}
       </Field>
       <label className="flex items-center gap-2">

@@ -37,8 +37,8 @@ export function InboundActs({ mail: { id, status, from_address } }: Given) {
         close={close}
         confirm={() => release.mutate(undefined, { onSettled: close })}
       >
-        It goes on as if it had not been suspected: to endpoints, forwards, whatever its alias and rules say now. It is
-        from {from_address ?? "nobody who says so"}.
+        It is delivered as its alias and rules say now, to endpoints and forwards. Its sender is{" "}
+        {from_address ?? "unknown"}.
       </Confirm>
       <Confirm
         title="Delete this mail?"

@@ -44,7 +44,7 @@ function Results({ answer, domainId }: { answer: Schemas["TestInboundRuleAnswer"
   return (
     <>
       <p className="border-t border-line px-[18px] py-2" role="status">
-        It holds for {answer.matched} of {answer.tested}.
+        It matches {answer.matched} of {answer.tested}.
       </p>
       <ul>
         {answer.results.map(({ email_id, matched, steps }) => {
@@ -53,7 +53,7 @@ function Results({ answer, domainId }: { answer: Schemas["TestInboundRuleAnswer"
             <li key={email_id} className="border-t border-line px-[18px] py-2">
               <details>
                 <summary className="flex flex-wrap items-center gap-2">
-                  <Tag tone={matched ? "good" : "idle"}>{matched ? "Holds" : "No"}</Tag>
+                  <Tag tone={matched ? "good" : "idle"}>{matched ? "Matches" : "No"}</Tag>
                   <span className="min-w-0 truncate">{mail?.subject || "no subject"}</span>
                   <span className="dim min-w-0 truncate">{mail?.from_address}</span>
                 </summary>

@@ -24,6 +24,7 @@ const THRESHOLDS = [
   ["quarantine", "Keep in quarantine from", "Nothing is done until somebody releases it"],
   ["reject", "Refuse from", "The sender's server gets a 550"],
 ] as const;
+const ENGINES = { builtin: "Postern's own spam filter", rspamd: "Rspamd" };
 const DMARC_ACTIONS = ["none", "tag", "quarantine", "reject"] as const;
 const DMARC_WORDS = { none: "nothing", tag: "mark it", quarantine: "keep it in quarantine", reject: "refuse it" };
 
@@ -32,7 +33,7 @@ function Form({ spam }: { spam: Spam }) {
     run: (body: Schemas["UpdateDomainSpamRequest"]) =>
       take(v1.PUT("/v1/domains/{id}/spam", { params: { path: { id: spam.domain_id } }, body })),
     refresh: [["domain", spam.domain_id, "spam"]],
-    done: () => "The settings on spam are saved.",
+    done: () => "The spam settings are saved.",
   });
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -42,7 +43,7 @@ function Form({ spam }: { spam: Spam }) {
     <form onSubmit={submit} className="pad grid gap-5" noValidate>
       <label className="flex items-center gap-2">
         <input type="checkbox" name="enabled" defaultChecked={spam.enabled} />
-        Judge mail to {spam.domain}
+        Check mail to {spam.domain} for spam
       </label>
       <div className="grid gap-4 sm:grid-cols-3">
         {THRESHOLDS.map(([name, label, help]) => (
@@ -72,7 +73,7 @@ function Form({ spam }: { spam: Spam }) {
           label="Fails DMARC, its domain asks for quarantine"
           value={spam.dmarc_action.quarantine}
         />
-        <Field label="When judging fails" help="Such as when the engine does not answer">
+        <Field label="If the check fails" help="Such as when the spam filter does not answer">
           {(bound) => (
             <select {...bound} name="on_error" defaultValue={spam.on_error}>
               <option value="accept">take the mail</option>
@@ -90,8 +91,8 @@ function Form({ spam }: { spam: Spam }) {
           Save
         </Button>
         <span className="dim self-center text-[12.5px]">
-          Judged by {spam.engine}
-          {!spam.engine_chosen && ", as the server has it"}
+          Checked by {ENGINES[spam.engine]}
+          {!spam.engine_chosen && ", this server's default"}
         </span>
       </div>
     </form>

@@ -82,7 +82,7 @@ function Outcome({ check }: { check: Check }) {
       {check.reason && <p className="mt-1 text-ink-2">{wordOf(check.reason)}</p>}
       <Places title="It would show the mailbox in" places={check.leaks} />
       {check.words.length > 0 && <code className="said">{check.words.join("\n")}</code>}
-      <Places title="Nobody could look into" places={check.unopened} />
+      <Places title="It could not check" places={check.unopened} />
       {check.changes.length > 0 && (
         <>
           <h3 className="mt-3 text-[13px] font-semibold">What would be changed</h3>

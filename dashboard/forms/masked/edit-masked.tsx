@@ -57,7 +57,7 @@ function Form({ close, alias }: Omit<Given, "open">) {
           <input {...bound} name="forward_to" defaultValue={alias?.forward_to.join(", ")} autoComplete="off" />
         )}
       </Field>
-      <Field label="Note" help="For yourselves, such as the shop it is for" problem={problem("description")}>
+      <Field label="Note" help="For your team, such as the shop it is for" problem={problem("description")}>
         {(bound) => (
           <input {...bound} name="description" defaultValue={alias?.masked_description ?? ""} autoComplete="off" />
         )}
@@ -83,7 +83,7 @@ function NewAddress({ problem }: Problem) {
   const receiving = owned.filter(({ type, verified }) => type !== "outbound" && verified);
   return (
     <div className="grid grid-cols-2 gap-2">
-      <Field label="Before the @" help="Empty: made by chance" problem={problem("local_part")}>
+      <Field label="Before the @" help="Empty: a random name" problem={problem("local_part")}>
         {(bound) => <input {...bound} name="local_part" autoComplete="off" autoCapitalize="none" spellCheck={false} />}
       </Field>
       <Field label="Domain" problem={problem("domain_id")}>
@@ -104,16 +104,16 @@ function NewAddress({ problem }: Problem) {
 
 const CHOICES = {
   on_disabled: ["While it is off", { drop: "Take mail and drop it", reject: "Refuse mail with 550" }],
-  redact: ["Replies hide the real address", { all: "Everywhere", quoted: "In what is quoted", off: "Not in bodies" }],
+  redact: ["Replies hide the real address", { all: "Everywhere", quoted: "In quoted text", off: "Not in bodies" }],
   unopened_files: [
-    "Replies with files nobody can look into",
+    "Replies with files that cannot be checked",
     { hold: "Hold them", send: "Send them, and say so to the author" },
   ],
   list_unsubscribe: [
     "Unsubscribing in a forward",
     { original: "As its author set it", disable_alias: "Switches the alias off", block_sender: "Blocks the author" },
   ],
-  tracking_pixels: ["Pictures that track", { leave: "Leave them", cut: "Cut them out" }],
+  tracking_pixels: ["Tracking pictures", { leave: "Leave them", cut: "Cut them out" }],
 } as const satisfies Partial<Record<keyof Body, readonly [string, Record<string, string>]>>;
 
 function More({ alias, problem }: { alias: Alias | undefined } & Problem) {

@@ -8,11 +8,11 @@ import { Field } from "../../ui/field.tsx";
 type Settings = Schemas["MaskedSettings"];
 const LIMITS = [
   ["replies_person_hour", "One mailbox, an hour", "Mails that it sends through all its aliases"],
-  ["replies_person_day", "One mailbox, a day", "By UTC days"],
+  ["replies_person_day", "One mailbox, a day", "Counted by UTC day"],
   ["replies_hour", "All aliases, an hour", "Mails that leave through the organization's aliases"],
-  ["replies_day", "All aliases, a day", "By UTC days"],
+  ["replies_day", "All aliases, a day", "Counted by UTC day"],
   ["aliases_hour", "New aliases, an hour", "More are refused with 429"],
-  ["aliases_day", "New aliases, a day", "By UTC days"],
+  ["aliases_day", "New aliases, a day", "Counted by UTC day"],
 ] as const;
 
 export function MaskedSettingsForm({ settings }: { settings: Settings }) {
@@ -57,8 +57,8 @@ export function MaskedSettingsForm({ settings }: { settings: Settings }) {
           )}
         </Field>
         <Field
-          label="Senders that are not proven"
-          help="A mark before their name, which no answer shows"
+          label="Senders that are not verified"
+          help="A mark before their name. Replies do not show it."
           problem={problem("mark_unproven")}
         >
           {(bound) => (
@@ -69,8 +69,8 @@ export function MaskedSettingsForm({ settings }: { settings: Settings }) {
           )}
         </Field>
         <Field
-          label="Lists whose seals count"
-          help="Domains whose ARC seals are believed, one a line"
+          label="Trusted mailing lists"
+          help="Domains whose ARC seals are trusted, one on each line"
           problem={problem("arc_sealers")}
         >
           {(bound) => (

@@ -52,7 +52,7 @@ function Form({ close, made }: { close: () => void; made: (made: Made) => void }
       <Field
         label="E-mail address"
         problem={problem}
-        help="Who reads its mail makes an organization, which begins in review."
+        help="The person who opens the link makes an organization. You review it before it sends live mail."
       >
         {(bound) => <input {...bound} name="email" type="email" autoComplete="off" autoCapitalize="none" />}
       </Field>

@@ -40,7 +40,7 @@ function Form({ close }: Pick<Given, "close">) {
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
       <Field
         label="Name"
-        help="For yourselves, such as “Order confirmation”"
+        help="For your team, such as “Order confirmation”"
         problem={fieldProblem(making.error, "name")}
       >
         {(bound) => <input {...bound} name="name" autoComplete="off" />}

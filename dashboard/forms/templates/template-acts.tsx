@@ -91,7 +91,7 @@ function Settings({ template, close }: { template: Template; close: () => void }
       >
         {(bound) => <input {...bound} name="slug" defaultValue={template.slug} autoComplete="off" spellCheck={false} />}
       </Field>
-      <Field label="Note" help="For yourselves" problem={fieldProblem(saving.error, "description")}>
+      <Field label="Note" help="For your team" problem={fieldProblem(saving.error, "description")}>
         {(bound) => (
           <input {...bound} name="description" defaultValue={template.description ?? ""} autoComplete="off" />
         )}

@@ -83,7 +83,7 @@ function Change({ id, keys, records }: { id: string; keys: Key[]; records: KeyRe
         {pending && <p>By itself, once its record is seen. Postern looks every few minutes.</p>}
       </Step>
       {(old !== undefined || retiring !== undefined) && (
-        <Step place={4} isDone={false} title="Take the old record away">
+        <Step place={4} isDone={false} title="Remove the old record">
           {retiring?.retires_at ? (
             <p>
               Mail that {retiring.selector} signed is still on its way. Leave its record until{" "}

@@ -12,12 +12,12 @@ const POLICIES = [
   [
     "opportunistic",
     "Where the receiver offers it",
-    "DANE and MTA-STS are kept where the receiver publishes them. Servers without TLS get mail in the clear.",
+    "Postern follows DANE and MTA-STS where the receiver publishes them. Mail to servers without TLS is not encrypted.",
   ],
   [
     "require",
     "Always",
-    "Mail to a server without TLS waits, and is given up when its time is over. A single mail can ask for it with require_tls.",
+    "Mail to a server without TLS waits. It fails if the server still has no TLS at the last attempt. A single mail can ask for this with require_tls.",
   ],
 ] as const;
 

@@ -34,7 +34,7 @@ export function WarmingPage() {
             <Loaded of={history}>
               {({ history: days }) =>
                 days.length === 0 ? (
-                  <Empty title="No day is over yet">Each day's limit and outcome stand here once it is over.</Empty>
+                  <Empty title="No full day yet">Each day's limit and result are listed here when the day ends.</Empty>
                 ) : (
                   <History days={days} status={query.data} />
                 )

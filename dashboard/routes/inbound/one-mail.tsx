@@ -69,7 +69,7 @@ const SENTENCES: Record<Mail["status"], [title: string, text: string]> = {
 function What({ mail: { status, reason, forwards, released_at } }: { mail: Mail }) {
   const [title, text] = SENTENCES[status];
   return (
-    <section className={`panel why ${toneOfInbound(status)}`} aria-label="What became of it">
+    <section className={`panel why ${toneOfInbound(status)}`} aria-label="What happened to it">
       <span />
       <div className="body">
         <h2>{title}</h2>

@@ -77,7 +77,7 @@ function OfDomain({ domainId }: { domainId: string }) {
               </Link>
             }
           >
-            Without rules, each mail goes the way of its alias. The first rule that holds decides instead.
+            Without rules, its alias decides what is done with a mail. The first rule that matches decides instead.
           </Empty>
         ) : (
           <Ordered domainId={domainId} page={page} readAtMs={list.dataUpdatedAt} />
@@ -104,7 +104,7 @@ function Ordered({ domainId, page, readAtMs }: { domainId: string; page: Page; r
   };
   return (
     <>
-      <ol aria-label="Rules in the order they are asked" aria-busy={ordering.isPending}>
+      <ol aria-label="Rules in the order in which they are checked" aria-busy={ordering.isPending}>
         {page.rules.map((rule, place) => (
           <li
             key={rule.id}

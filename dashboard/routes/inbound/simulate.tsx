@@ -68,11 +68,11 @@ export function Simulate() {
             </Button>
           </div>
         </form>
-        <aside className="stack" aria-live="polite" aria-label="What became of it">
+        <aside className="stack" aria-live="polite" aria-label="What happened to it">
           {simulating.data ? (
             <Outcome answer={simulating.data} />
           ) : (
-            <p className="dim px-1 text-[13px]">What became of it stands here.</p>
+            <p className="dim px-1 text-[13px]">The result appears here.</p>
           )}
         </aside>
       </div>
@@ -83,7 +83,7 @@ export function Simulate() {
 function Outcome({ answer: { results, email } }: { answer: Schemas["SimulateInboundEmailAnswer"] }) {
   return (
     <section className="panel pad">
-      <h2>What became of it</h2>
+      <h2>What happened to it</h2>
       {results.map(({ recipient, accepted, smtp_code, enhanced_code, message }) => (
         <div key={recipient} className="mb-3">
           <div className="flex items-center justify-between gap-2">

@@ -69,7 +69,7 @@ export function Destinations() {
                   </Link>
                 }
               >
-                An address is compared whole.
+                Enter the whole address.
               </Empty>
             ) : (
               <Empty title="No mailbox yet">

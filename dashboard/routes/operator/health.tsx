@@ -21,7 +21,7 @@ export function HealthPage() {
   const look = useAct({
     run: () => take(people.POST("/dashboard/api/operator/health/look")),
     refresh: [["operator", "health"]],
-    done: () => "The look is done.",
+    done: () => "The check is done.",
   });
   return (
     <>
@@ -29,8 +29,8 @@ export function HealthPage() {
         title="Health"
         always={
           query.data && (
-            <Button look="primary" busy={look.isPending && "Looking…"} onClick={() => look.mutate(undefined)}>
-              Look now
+            <Button look="primary" busy={look.isPending && "Checking…"} onClick={() => look.mutate(undefined)}>
+              Check now
             </Button>
           )
         }
@@ -42,8 +42,8 @@ export function HealthPage() {
             <Running found={found} />
             {found.looks.length === 0 ? (
               <section className="panel">
-                <Empty title="Nobody has looked yet">
-                  “Look now” does what <code>postern doctor</code> does on this machine. It takes some seconds and
+                <Empty title="Not checked yet">
+                  “Check now” does what <code>postern doctor</code> does on this machine. It takes some seconds and
                   changes nothing.
                 </Empty>
               </section>
@@ -72,7 +72,7 @@ function Running({ found: { versions, database, disk, certificate } }: { found: 
       <div>
         <b>{disk ? saySize(disk.free_bytes) : "–"}</b>
         <span className="[overflow-wrap:anywhere]">
-          {disk ? `free of ${saySize(disk.bytes)} in ${disk.folder}` : "The data folder cannot be looked at"}
+          {disk ? `free of ${saySize(disk.bytes)} in ${disk.folder}` : "The data folder cannot be read"}
         </span>
       </div>
       <div>
@@ -91,7 +91,7 @@ const TONES: Record<Check["status"], { word: string; tone: Tone }> = {
   problem: { word: "Problem", tone: "bad" },
   warning: { word: "Warning", tone: "warn" },
   ok: { word: "OK", tone: "good" },
-  skipped: { word: "Not looked at", tone: "idle" },
+  skipped: { word: "Not checked", tone: "idle" },
 };
 /** What somebody must do stands first. */
 const ORDER: Check["status"][] = ["problem", "warning", "ok", "skipped"];

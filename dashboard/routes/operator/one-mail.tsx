@@ -32,7 +32,7 @@ export function OneOwnMail() {
         <div className="cols">
           <div className="stack">
             {found.reason !== null && (
-              <section className="panel why warn" aria-label="Why it is out of the ordinary">
+              <section className="panel why warn" aria-label="Why it needs attention">
                 <span />
                 <div className="body">
                   <h2>Look at this one</h2>

@@ -39,7 +39,7 @@ export function Relays() {
             <>
               {port_25_is_closed && (
                 <p className="pad text-[13px] text-warn">
-                  No machine reaches port 25: mail of domains with a relay in reserve leaves through it.
+                  No machine can connect to port 25. Domains with a standby relay send through it.
                 </p>
               )}
               {rows.length === 0 ? <None filters={filters} /> : <Rows rows={rows} />}

@@ -46,10 +46,10 @@ export const DOMAIN_STORIES: readonly Story[] = [
       await page.goto(`/domains/${records.verified}/dkim`);
       await page.getByRole("button", { name: "Rotate" }).click();
       await page.getByRole("textbox", { name: "Selector of the new key" }).fill("not a selector");
-      await page.getByRole("button", { name: "Make the successor" }).click();
+      await page.getByRole("button", { name: "Make the new key" }).click();
       await page.locator("dialog .problem").waitFor();
       await page.getByRole("textbox", { name: "Selector of the new key" }).fill("winter");
-      await page.getByRole("button", { name: "Make the successor" }).click();
+      await page.getByRole("button", { name: "Make the new key" }).click();
       await page.getByText("winter._domainkey.nordkiosk.example").waitFor();
       await page.getByText("signs until DNS shows it").waitFor();
       const { body } = await scene.ask("GET", `/v1/domains/${records.verified}/dkim`);

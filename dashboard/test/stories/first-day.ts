@@ -117,7 +117,7 @@ async function seeWebhook(page: Page, scene: Scene): Promise<void> {
 
 async function seeAllDone(page: Page): Promise<void> {
   await go(page, "Start");
-  await page.getByText("All of it is done.").waitFor();
+  await page.getByText("All steps are done.").waitFor();
 }
 
 /** Ten minutes after the password was shown, what is dangerous asks for it again, and goes on with it. */

@@ -67,7 +67,7 @@ export const INBOUND_STORIES: readonly Story[] = [
       await page.getByLabel("How its conditions count").last().selectOption("none");
       await page.getByRole("textbox", { name: "Value" }).last().fill("invoice");
       await page.getByRole("button", { name: "Try it out" }).click();
-      await page.getByText(/It holds for \d+ of \d+/).waitFor();
+      await page.getByText(/It matches \d+ of \d+/).waitFor();
       await page.getByLabel("What is done with it").selectOption("drop");
       await page.getByRole("button", { name: "Save the rule" }).click();
       await page.getByText("Parcels are put aside is saved.").waitFor();
@@ -116,7 +116,7 @@ export const INBOUND_STORIES: readonly Story[] = [
       await page.getByLabel("Mark from").fill("3.5");
       await page.getByLabel("Always refused").fill("spammer.example\nwin@*");
       await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("The settings on spam are saved.").waitFor();
+      await page.getByText("The spam settings are saved.").waitFor();
       const { body } = await scene.ask("GET", `/v1/domains/${inbound.domain}/spam`);
       assert.deepEqual(
         [body.thresholds, body.block],

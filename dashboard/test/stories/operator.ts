@@ -209,8 +209,8 @@ export const OPERATOR_STORIES: readonly Story[] = [
     async play(_stage, page) {
       await page.goto("/operator/organizations");
       await page.getByRole("link", { name: "Health" }).click();
-      await page.getByRole("button", { name: "Look now" }).click();
-      await page.getByText("The look is done.").waitFor({ timeout: 60_000 });
+      await page.getByRole("button", { name: "Check now" }).click();
+      await page.getByText("The check is done.").waitFor({ timeout: 60_000 });
       const checks = page.getByRole("region", { name: /^Checks of / });
       await checks.getByText("runs this.").waitFor();
       await checks.getByText("asked by ines@nordkiosk.example").waitFor();

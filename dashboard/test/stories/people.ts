@@ -102,7 +102,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
       await page.getByRole("heading", { name: "Start" }).waitFor();
       await page.goto("/nowhere");
       await page.goto(link);
-      await page.getByRole("heading", { name: "This link is over" }).waitFor();
+      await page.getByRole("heading", { name: "This link no longer works" }).waitFor();
       await page.goto("/");
       await page.getByRole("button", { name: "Sign out" }).click();
       await page.getByRole("heading", { name: "Sign in" }).waitFor();

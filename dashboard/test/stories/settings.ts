@@ -152,7 +152,7 @@ export const SETTINGS_STORIES: readonly Story[] = [
     async play({ scene }, page) {
       await page.goto("/");
       await page.getByText("Make an API key (done)").waitFor();
-      await page.getByText("Hear of it by webhook (done)").waitFor();
+      await page.getByText("Receive events by webhook (done)").waitFor();
       await page.keyboard.type("gk");
       await page.getByRole("button", { name: "Make a key" }).click();
       await page.getByRole("textbox", { name: "Name" }).fill("shop backend");
