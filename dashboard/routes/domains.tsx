@@ -8,6 +8,7 @@ import { AddDomain } from "../forms/add-domain.tsx";
 import { USES } from "../lib/domain-types.ts";
 import { toneOfDomain, wordOf } from "../lib/states.ts";
 import { Button } from "../ui/button.tsx";
+import { DomainName } from "../ui/domain-name.tsx";
 import { ListFoot } from "../ui/list-foot.tsx";
 import { PageHead } from "../ui/page.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
@@ -78,9 +79,9 @@ function Rows({ page, readAtMs }: { page: Schemas["DomainList"]; readAtMs: numbe
               <td>
                 <Tag tone={toneOfDomain(domain.status)}>{wordOf(domain.status)}</Tag>
               </td>
-              <td>
+              <td title={domain.domain}>
                 <Link to="/domains/$id" params={{ id: domain.id }} className="row-link">
-                  {domain.domain}
+                  <DomainName name={domain.domain} />
                 </Link>
               </td>
               <td className="hide-s text-ink-2">{USES[domain.type]}</td>

@@ -5,10 +5,12 @@ import { type ReactNode, useState } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { domain } from "../../api/queries.ts";
 import { useAct } from "../../lib/act.ts";
+import { toUnicode } from "../../lib/domain-names.ts";
 import { receivesMail, sendsMail } from "../../lib/domain-types.ts";
 import { toneOfDomain, wordOf } from "../../lib/states.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
+import { AsciiName } from "../../ui/domain-name.tsx";
 import { PageHead } from "../../ui/page.tsx";
 import { Empty, Loaded } from "../../ui/states.tsx";
 import { TabBar } from "../../ui/tab-bar.tsx";
@@ -40,9 +42,16 @@ export function DomainPage({ id, acts, needs, children }: Given) {
   return (
     <>
       <PageHead
-        title={found?.domain ?? "Domain"}
+        title={found ? toUnicode(found.domain) : "Domain"}
         crumb={crumb}
-        beside={found && <Tag tone={toneOfDomain(found.status)}>{wordOf(found.status)}</Tag>}
+        beside={
+          found && (
+            <>
+              <AsciiName name={found.domain} />
+              <Tag tone={toneOfDomain(found.status)}>{wordOf(found.status)}</Tag>
+            </>
+          )
+        }
         acts={acts ?? (found && <DomainActs domain={found} />)}
       />
       <TabBar label="Of this domain">

@@ -4,8 +4,10 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import type { PeopleSchemas } from "../../api/client.ts";
 import { destination } from "../../api/operator-queries.ts";
 import { DestinationActs } from "../../forms/operator/destination-acts.tsx";
+import { toUnicode } from "../../lib/domain-names.ts";
 import { sayCount } from "../../lib/times.ts";
 import type { Tone } from "../../lib/why.ts";
+import { AsciiName } from "../../ui/domain-name.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { OperatorNav } from "../../ui/operator-nav.tsx";
 import { PageHead } from "../../ui/page.tsx";
@@ -29,7 +31,12 @@ export function OneDestination() {
   const found = query.data?.destination;
   return (
     <>
-      <PageHead title={domain} crumb={crumb} always={found && <DestinationActs destination={found} />} />
+      <PageHead
+        title={toUnicode(domain)}
+        crumb={crumb}
+        beside={<AsciiName name={domain} />}
+        always={found && <DestinationActs destination={found} />}
+      />
       <OperatorNav />
       <Loaded of={query}>
         {({ destination: one }) => (

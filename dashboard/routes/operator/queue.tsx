@@ -5,6 +5,7 @@ import type { PeopleSchemas } from "../../api/client.ts";
 import { queue } from "../../api/operator-queries.ts";
 import { QUEUE_STATES, type QueueFilters } from "../../lib/operator-filters.ts";
 import { toneOfQueue, wordOf } from "../../lib/states.ts";
+import { DomainName } from "../../ui/domain-name.tsx";
 import { ListFilters } from "../../ui/list-filters.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { OperatorNav } from "../../ui/operator-nav.tsx";
@@ -94,7 +95,7 @@ function Row({ one }: { one: Destination }) {
     <tr>
       <td title={one.domain}>
         <Link to="/operator/queue/$domain" params={{ domain: one.domain }} className="row-link">
-          {one.domain}
+          <DomainName name={one.domain} />
         </Link>
         <div className="show-s mt-1">
           <Tag tone={toneOfQueue(one.state)}>{wordOf(one.state)}</Tag>

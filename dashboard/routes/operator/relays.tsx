@@ -6,6 +6,7 @@ import { relays } from "../../api/operator-queries.ts";
 import { RELAY_STATES, type RelayFilters } from "../../lib/operator-filters.ts";
 import { toneOfRelay, wordOf } from "../../lib/states.ts";
 import { sayFigure } from "../../lib/times.ts";
+import { DomainName } from "../../ui/domain-name.tsx";
 import { ListFilters } from "../../ui/list-filters.tsx";
 import { ListFoot } from "../../ui/list-foot.tsx";
 import { OperatorNav } from "../../ui/operator-nav.tsx";
@@ -109,7 +110,9 @@ function Row({ relay }: { relay: Relay }) {
   return (
     <tr>
       <td className="py-2!" title={`${domain} · ${organization}`}>
-        <div className="truncate">{domain}</div>
+        <div className="truncate">
+          <DomainName name={domain} />
+        </div>
         <div className="dim truncate text-[12.5px]">{organization}</div>
         <div className="show-s truncate text-[12.5px] text-ink-2">{place}</div>
         {last_error !== null && <div className="show-s whitespace-normal text-[12.5px] text-warn">{last_error}</div>}

@@ -30,6 +30,24 @@ export const SETTINGS_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "an international domain is read in its own letters, its ASCII form beside; one that mixes scripts is not",
+    async play({ scene }, page) {
+      const made: string[] = [];
+      for (const domain of ["bücher-laden.example", "pаypal-shop.example"]) {
+        const { body } = await scene.ask("POST", "/v1/domains", { domain, type: "outbound" });
+        made.push(String(body.id));
+      }
+      await page.goto("/domains");
+      await page.getByRole("link", { name: "bücher-laden.example xn--bcher-laden-thb.example" }).click();
+      await page.getByRole("heading", { name: "bücher-laden.example" }).waitFor();
+      await page.locator(".top").getByText("xn--bcher-laden-thb.example").waitFor();
+      assert.match(await page.title(), /^bücher-laden\.example/);
+      await page.goto(`/domains/${made[1]}`);
+      await page.getByRole("heading", { name: /^xn--.+\.example$/ }).waitFor();
+      for (const id of made) await scene.ask("DELETE", `/v1/domains/${id}`);
+    },
+  },
+  {
     name: "of more domains and keys than one page holds the oldest are reached and chosen; the audit log finds what became of them",
     async play({ scene, records }, page) {
       const made: string[] = [];
