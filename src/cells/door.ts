@@ -63,7 +63,9 @@ async function answer(
     return json(response, found === null ? 400 : found.kind === "unknown" ? 503 : 200, { cell });
   }
   response.setHeader("retry-after", "1");
-  json(response, 503, CLOSED);
+  const request_id = String(headers["x-door-request"] ?? "");
+  response.setHeader("x-request-id", request_id);
+  json(response, 503, { ...CLOSED, request_id });
 }
 
 /**

@@ -60,6 +60,13 @@ test("what was found is kept for a while, that nobody has it is not", async () =
   assert.equal(nameOf(await find(domain("new.example"))), "none");
 });
 
+test("a host that is nobody's is kept, too: all requests at the shared name would ask every cell", async () => {
+  const one = await cellWith("one", new Set());
+  const find = cellFinder([one]);
+  for (let n = 0; n < 5; n += 1) assert.equal(nameOf(await find({ kind: "host", value: "mail.example" })), "none");
+  assert.equal(one.asked, 1);
+});
+
 test("questions of one moment are one question", async () => {
   const one = await cellWith("one", new Set());
   const find = cellFinder([one]);

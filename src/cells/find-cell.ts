@@ -1,5 +1,5 @@
 // Finds the cell that a key, a domain or a host belongs to, by asking each of them (owns.ts). What was found is kept for a while, as
-// nothing moves from one cell to another by itself; that nobody has it is never kept, so a new key works at once.
+// nothing moves from one cell to another by itself; that nobody has it is kept of hosts alone, which are settings, so a new key works at once.
 import { LRUCache } from "lru-cache";
 import { askOperatorUrl } from "../platform/net/operator-fetch.ts";
 import type { DoorCell } from "./cell-list.ts";
@@ -18,16 +18,16 @@ const ANSWER_MS = 3_000;
 
 /** `cells` in the order in which they are believed: a domain that two of them hold is the first one's. */
 export function cellFinder(cells: readonly DoorCell[], { kept_ms = KEPT_MS }: { kept_ms?: number } = {}): FindCell {
-  const kept = new LRUCache<string, DoorCell>({ max: KEPT_MAX, ttl: kept_ms });
+  const kept = new LRUCache<string, Found>({ max: KEPT_MAX, ttl: kept_ms });
   const under_way = new Map<string, Promise<Found>>();
   return async (question, { fresh = false } = {}) => {
     const key = `${question.kind}=${question.value}`;
     const known = fresh ? undefined : kept.get(key);
-    if (known) return { kind: "cell", cell: known };
+    if (known) return known;
     const asking = under_way.get(key) ?? askAll(cells, question).finally(() => under_way.delete(key));
     under_way.set(key, asking);
     const found = await asking;
-    if (found.kind === "cell") kept.set(key, found.cell);
+    if (found.kind === "cell" || (found.kind === "none" && question.kind === "host")) kept.set(key, found);
     return found;
   };
 }

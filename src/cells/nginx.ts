@@ -62,12 +62,16 @@ ${upstreams.map(([name, place]) => `  upstream ${name} { server ${place}; keepal
       proxy_set_header Host $host;
       proxy_set_header X-Forwarded-For $remote_addr;
       proxy_set_header X-Forwarded-Proto https;
+      proxy_set_header X-Door-Request $request_id;
       proxy_request_buffering off;
       proxy_buffering off;
       proxy_read_timeout 75s;
       error_page 500 502 504 = @${NO_CELL};
     }
-    location @${NO_CELL} { proxy_pass http://${NO_CELL}; }
+    location @${NO_CELL} {
+      proxy_pass http://${NO_CELL};
+      proxy_set_header X-Door-Request $request_id;
+    }
   }
 `;
 }

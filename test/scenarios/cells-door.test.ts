@@ -151,6 +151,7 @@ test("while a cell is away, what may be its own is deferred, and the other goes 
   assert.deepEqual([away.status, away.body.code, away.retry_after], [503, "unavailable", "1"]);
   const unknown = await world.ask(SHARED_HOST, { key: "svc_live_fedcba9876543210fedc" });
   assert.deepEqual([unknown.status, unknown.body.code], [503, "unavailable"]);
+  assert.match(String(unknown.body.request_id), /^[0-9a-f]{32}$/);
   const smtp = await rawSmtp(world.ports.mx);
   await smtp.reply();
   await smtp.ask("EHLO client.example");
