@@ -15,6 +15,7 @@ import {
   realpath,
   rename,
   rm,
+  rmdir,
   stat,
   writeFile,
 } from "node:fs/promises";
@@ -163,6 +164,10 @@ export async function createCluster(cluster: Cluster, binaries: PostgresBinaries
       if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error; // else another process was faster
     });
     await syncFolder(cluster.data_dir);
+  } catch (error) {
+    // Where it is in the temporary folder, the next start would take it for somebody else's, if that is another user's.
+    if (cluster.socket_dir !== null) await rmdir(cluster.socket_dir).catch(() => undefined);
+    throw error;
   } finally {
     await rm(fresh, { recursive: true, force: true });
   }
