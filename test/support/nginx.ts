@@ -3,6 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { until } from "./until.ts";
 
@@ -21,7 +22,9 @@ export async function startNginx(dir: string, conf: string, port: number): Promi
     return `${kind}_temp_path ${join(dir, kind)};`;
   });
   const file = join(dir, "nginx.conf");
-  writeFileSync(file, conf.replace("http {", `http {\n  access_log off;\n  ${temporary.join("\n  ")}`));
+  const isIpv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ family }) => family === "IPv6"));
+  const placed = isIpv6 ? conf : conf.replace(/^ *listen \[::\].*\n/gm, "");
+  writeFileSync(file, placed.replace("http {", `http {\n  access_log off;\n  ${temporary.join("\n  ")}`));
   // Started by root, it would give its work to a user that cannot read this folder.
   const user = process.getuid?.() === 0 ? "user root;" : "";
   const more = `daemon off; error_log stderr; pid ${join(dir, "nginx.pid")}; ${user}`;
