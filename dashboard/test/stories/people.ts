@@ -139,7 +139,7 @@ export const PEOPLE_STORIES: readonly Story[] = [
   },
   {
     name: "who may not do something reads so in a sentence, without a dead end",
-    async play({ scene, owner, mails, inbound, open }) {
+    async play({ scene, owner, mails, inbound, records, open }) {
       const who = await addMember(scene, owner, { email: "lea@nordkiosk.example", name: "Lea", role: "viewer" });
       const { page, close } = await open({ as: who });
       await page.goto(`/emails/${mails.delivered}`);
@@ -152,6 +152,9 @@ export const PEOPLE_STORIES: readonly Story[] = [
       }
       await page.goto(`/inbound/spam?domain_id=${inbound.domain}`);
       await page.getByText("Viewers cannot change this.").waitFor();
+      await page.goto(`/domains/${records.pending}`);
+      await page.getByText("Viewers cannot change this.").waitFor();
+      assert.equal(await page.getByLabel("What it is for").isDisabled(), true);
       await close();
     },
   },

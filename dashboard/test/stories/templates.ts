@@ -32,7 +32,7 @@ export const TEMPLATE_STORIES: readonly Story[] = [
       await page.locator(".difference .came").getByText("It comes late.").waitFor();
       await page.getByRole("button", { name: "Send a test" }).click();
       await page.getByRole("button", { name: "Send the test" }).click();
-      await page.getByText("Nothing left.").waitFor();
+      await page.getByText("Nothing was sent.").waitFor();
       await page.getByRole("button", { name: "Close" }).click();
       await page.getByRole("button", { name: "Save" }).click();
       await page.getByText("Saved as version 2.").waitFor();
