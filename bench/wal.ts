@@ -123,7 +123,7 @@ type Log = { total: { records: number; bytes: number; images: number }; objects:
 
 /**
  * A record that touches several blocks counts for the first. Partitions count as their table, what has no name any more as its kind.
- * PostgreSQL 15 does not say which blocks a record touches: there are no objects then.
+ * PostgreSQL 15 does not say which blocks a record touches: objects are left out then.
  */
 async function readLog(stage: Stage, from: string, to: string): Promise<Log> {
   return withClient({ database_url: stage.admin_url }, async (client) => {

@@ -16,7 +16,7 @@ it("Punycode is decoded, as the samples of RFC 3492 §7.1 have it", () => {
   for (const [encoded, decoded] of Object.entries(samples)) assert.equal(decodePunycode(encoded), decoded);
 });
 
-it("what is no Punycode is none: foreign signs, a number that ends too soon or is too large", () => {
+it("what is not Punycode is not decoded: foreign signs, a number that ends too soon or is too large", () => {
   for (const text of ["b!cher", "bcher-kv", "99999999", "zzzzzzzzzzzz"]) assert.equal(decodePunycode(text), null, text);
 });
 

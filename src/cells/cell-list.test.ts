@@ -46,7 +46,16 @@ test("what is wrong in it is named with its place", () => {
 test("a place is a host and a port", () => {
   assert.deepEqual(splitPlace("[2001:db8::1]:25"), { host: "2001:db8::1", port: 25 });
   assert.deepEqual(splitPlace("mx.example:2525"), { host: "mx.example", port: 2525 });
-  for (const text of ["", "mx.example", "mx.example:0", "mx.example:65536", "2001:db8::1:25", "a b:1"]) {
+  for (const text of [
+    "",
+    "mx.example",
+    "mx.example:0",
+    "mx.example:65536",
+    "2001:db8::1:25",
+    "a b:1",
+    "a;b:1",
+    "{:1",
+  ]) {
     assert.equal(splitPlace(text), null, text);
   }
 });

@@ -2,6 +2,7 @@
 // `host:port`, as in the settings of the cell's Postern.
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { type HostPort, readAddress } from "../platform/net/places.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 
 /** What nginx calls the door itself, where no cell can be asked: it answers 503. */
@@ -14,7 +15,6 @@ export type DoorCell = { name: string } & Record<(typeof PLACES)[number], string
 
 const ADDRESS_ONLY = "nginx takes an IP address and a port here, no name.";
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
-const PLACE = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/;
 
 /** Reads the file. Throws a UsageError that names the cell and the field. */
 export function readCells(file: string): DoorCell[] {
@@ -58,9 +58,8 @@ function readPlace(value: unknown, where: string): string {
   return value;
 }
 
-/** `host:port` with an IPv6 address in brackets; null where it is none. */
-export function splitPlace(text: string): { host: string; port: number } | null {
-  const [, v6, host = v6, digits] = PLACE.exec(text) ?? [];
-  const port = Number(digits);
-  return host !== undefined && port > 0 && port < 65_536 ? { host, port } : null;
+/** A place that somebody can connect to, by signs that mean nothing else to nginx; null for anything else. */
+export function splitPlace(text: string): HostPort | null {
+  const place = readAddress(text);
+  return place !== null && place.port > 0 && /^[A-Za-z0-9.:-]+$/.test(place.host) ? place : null;
 }

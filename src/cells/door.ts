@@ -5,6 +5,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import type { AddressInfo } from "node:net";
 import { secretDigest } from "../accounts/keys.ts";
 import { parseCommand, parsePathCommand } from "../mail/smtp-server/command.ts";
+import { addressOf } from "../platform/net/places.ts";
 import { type DoorCell, NO_CELL, splitPlace } from "./cell-list.ts";
 import type { FindCell, Found } from "./find-cell.ts";
 
@@ -35,9 +36,9 @@ export async function startDoor(parts: DoorParts): Promise<Door> {
     server.once("error", reject);
     server.listen(parts.port, parts.host, resolve);
   });
-  const { address, family, port } = server.address() as AddressInfo;
+  const { address: host, port } = server.address() as AddressInfo;
   return {
-    address: `${family === "IPv6" ? `[${address}]` : address}:${port}`,
+    address: addressOf({ host, port }),
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -85,11 +86,9 @@ async function forHttp({ cells, find }: DoorParts, headers: IncomingHttpHeaders)
   return isUnknown ? NO_CELL : (cells[0]?.name ?? NO_CELL);
 }
 
-/** In `Authorization` (Bearer, or Basic in base64) or `Authentication`. */
-function keyIn({ authorization = "", authentication }: IncomingHttpHeaders): string | null {
-  const basic = /^basic +([A-Za-z0-9+/=]+)$/i.exec(authorization)?.[1];
-  const text = basic === undefined ? authorization : Buffer.from(basic, "base64").toString();
-  return KEY.exec(text)?.[0] ?? KEY.exec(String(authentication ?? ""))?.[0] ?? null;
+/** In `Authorization`, or in `Authentication` as password managers have it (api/auth.ts). */
+function keyIn({ authorization, authentication }: IncomingHttpHeaders): string | null {
+  return KEY.exec(`${authorization ?? ""} ${authentication ?? ""}`)?.[0] ?? null;
 }
 
 function byDigest(key: string) {
@@ -102,7 +101,9 @@ type MailAnswer = Record<string, string>;
 async function forMail({ cells, find }: DoorParts, headers: IncomingHttpHeaders): Promise<MailAnswer> {
   const isMx = headers["auth-method"] === "none";
   if (!isMx && String(headers["auth-user"]).toLowerCase() !== USER) return badLogin();
-  const found = await find(isMx ? byRecipient(headers) : byDigest(decodeURIComponent(String(headers["auth-pass"]))));
+  const found = isMx
+    ? await ofRecipient(find, headers)
+    : await find(byDigest(decodeURIComponent(String(headers["auth-pass"]))));
   if (found.kind === "unknown") return later(isMx);
   if (found.kind === "none" && !isMx) return badLogin();
   const cell = found.kind === "cell" ? found.cell : cells[0];
@@ -110,11 +111,11 @@ async function forMail({ cells, find }: DoorParts, headers: IncomingHttpHeaders)
   return place ? { "Auth-Status": "OK", "Auth-Server": place.host, "Auth-Port": String(place.port) } : later(isMx);
 }
 
-/** nginx passes the whole line on, byte by byte. */
-function byRecipient(headers: IncomingHttpHeaders) {
+/** nginx passes the whole line on, byte by byte. `<postmaster>` and address literals name no domain. */
+async function ofRecipient(find: FindCell, headers: IncomingHttpHeaders): Promise<Found> {
   const line = Buffer.from(String(headers["auth-smtp-to"] ?? ""), "latin1");
-  const command = parsePathCommand(parseCommand(line)?.rest ?? "", "TO");
-  return { kind: "domain", value: command?.path.domain ?? "" } as const;
+  const domain = parsePathCommand(parseCommand(line)?.rest ?? "", "TO")?.path.domain ?? null;
+  return domain === null ? { kind: "none" } : find({ kind: "domain", value: domain });
 }
 
 function badLogin(): MailAnswer {

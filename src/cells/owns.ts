@@ -10,7 +10,7 @@ type OwnWorld = Pick<World, "db" | "config">;
 /** `key_digest`: SHA-256 of the whole key, 64 hex digits. `domain`: of an address that mail comes to. `host`: of a URL. */
 export type Question = { kind: "key_digest" | "domain" | "host"; value: string };
 
-/** What the internal listener answers. Null where the question is none of the three. */
+/** What the internal listener answers. Null for any other question than these three. */
 export function ownsNamed(world: OwnWorld) {
   return async (search: URLSearchParams): Promise<boolean | null> => {
     const question = readQuestion(search);

@@ -1,4 +1,5 @@
 // `postern cells door` and `postern cells nginx`: one address for several cells (docs/scaling.md).
+import { resolve } from "node:path";
 import type { Command } from "commander";
 import { type DoorCell, readCells, splitPlace } from "../cells/cell-list.ts";
 import { startDoor } from "../cells/door.ts";
@@ -42,7 +43,16 @@ export function addDoorCommands(cells: Command): void {
     .option("--json", "one JSON object")
     .action(({ cells: file, modules, json, ...given }: NginxFlags) => {
       readPlace(given.door, "--door");
-      const options = { ...given, cells: readCells(file), modules: modules === "none" ? null : modules };
+      if (!/^[A-Za-z0-9.-]+$/.test(given.name)) throw new UsageError(`--name ${given.name} is not a host name.`);
+      // nginx looks for others beside its own configuration.
+      const [certificate, key] = [resolve(given.certificate), resolve(given.key)];
+      const options = {
+        ...given,
+        certificate,
+        key,
+        cells: readCells(file),
+        modules: modules === "none" ? null : modules,
+      };
       const conf = nginxConf(options);
       process.stdout.write(json ? `${JSON.stringify({ conf })}\n` : conf);
     });

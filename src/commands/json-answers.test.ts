@@ -91,7 +91,7 @@ test("a database that is away is named with its setting, also by commands that o
   }
 });
 
-test("a backup says in words which file it cannot have, and which recipient is none", () => {
+test("a backup says in words which file it cannot have, and which recipient is wrong", () => {
   const env = { POSTERN_BACKUP_PASSPHRASE: "a passphrase" };
   const ended = (...args: string[]) => {
     const { status, stderr } = postern(args, env);

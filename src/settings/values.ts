@@ -1,16 +1,15 @@
 // How the values of single settings are read: each answers a usable value, and notes a problem in a sentence when the given
 // one cannot be used. Not here: which settings there are (../config.ts).
 import { closeSync, openSync } from "node:fs";
-import type { HostPort } from "../platform/net/places.ts";
+import { type HostPort, readAddress } from "../platform/net/places.ts";
 
 export type Reading = { env: NodeJS.ProcessEnv; problems: string[] };
 
 /** `host:port`. */
 export function hostPort(reader: Reading, variable: string, fallback: string): HostPort {
   const text = reader.env[variable] || fallback;
-  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
-  const port = Number(match?.[3]);
-  if (match && port <= 65535) return { host: match[1] ?? match[2] ?? "", port };
+  const read = readAddress(text);
+  if (read) return read;
   reader.problems.push(`${variable} is "${text}"; write host:port, such as ${fallback}.`);
   return { host: "127.0.0.1", port: 0 };
 }

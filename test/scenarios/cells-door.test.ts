@@ -115,6 +115,24 @@ test(
   },
 );
 
+test("the postmaster without a domain is the first cell's, and capitals and quotes change nothing", NEEDS, async () => {
+  for (const [to, code] of [
+    ["<postmaster>", 250],
+    ["<desk@SHOP-TWO.EXAMPLE>", 250],
+    ['<"desk"@shop-two.example>', 250],
+    ["<desk@[127.0.0.1]>", 550],
+    ["<d\u00e9sk@shop-two.example>", 550],
+  ] as const) {
+    const smtp = await rawSmtp(world.ports.mx);
+    await smtp.reply();
+    await smtp.ask("EHLO client.example");
+    await smtp.ask("MAIL FROM:<a@b.example> SMTPUTF8");
+    const answer = await smtp.ask(`RCPT TO:${to}`);
+    assert.equal(answer.code, code, `${to}: ${answer.text}`);
+    smtp.destroy();
+  }
+});
+
 test("a login at submission finds the cell of its key", NEEDS, async () => {
   const transport = (pass: string, more: object) =>
     createTransport({ host: "localhost", auth: { user: "postern", pass }, tls: { ca: world.ca }, ...more });

@@ -125,7 +125,7 @@ function inHtml(dice: Dice, guess: string): string {
   ])();
 }
 
-/** Tokens are written in a text. What is none goes and comes back as it is. */
+/** Tokens are written in a text. Any other file goes and comes back as it is. */
 const FILES = ['text/csv; charset=utf-8; name="list.csv"', 'application/json; name="l.json"', "audio/x-none; name=l"];
 
 /** The contact's mail; `guess` is on its lists beside others. */

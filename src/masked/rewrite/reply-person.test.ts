@@ -132,7 +132,7 @@ test("a calendar keeps its name, an attached mail tells its date in UTC", async 
   assert.match(files[1]?.text ?? "", /^Date: Fri, 20 Nov 2026 15:05:00 \+0000\r?$/m);
 });
 
-test("a contact's own card or calendar comes back as it sent it, whoever is named in it", () => {
+test("a contact's own card or calendar comes back as it sent it, whatever name is in it", () => {
   const key = "00";
   const card = (name: string) => `BEGIN:VCARD\nVERSION:3.0\nFN:${name}\nTEL:+1\nEND:VCARD\n`;
   const crowd = Array.from({ length: 300 }, (_, at) => card(`Guest ${at}`)).join("");

@@ -46,6 +46,13 @@ export function nameOf({ variable, host, port }: Place): string {
   return `${variable} (${addressOf({ host, port })})`;
 }
 
+/** What `addressOf` writes, read again: `host:port` with an IPv6 address in brackets; null for anything else. */
+export function readAddress(text: string): HostPort | null {
+  const match = /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  return match && port <= 65_535 ? { host: match[1] ?? match[2] ?? "", port } : null;
+}
+
 /** As it is written in a setting: `host:port`, an IPv6 address in brackets. */
 export function addressOf({ host, port }: HostPort): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;

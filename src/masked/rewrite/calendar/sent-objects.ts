@@ -17,7 +17,7 @@ export function cardMarks(cards: readonly string[]): string[] {
   return [...cards.slice(0, OBJECTS_MAX), cards.join("")].map((card) => `card ${plain(card)}`);
 }
 
-/** What a calendar is known by: the ids of its meetings, or all of it where there are none. */
+/** What a calendar is known by: the ids of its meetings, or all of it without any. */
 export function calendarMarks(text: string): string[] {
   const ids = [...text.replace(/\r?\n[ \t]/g, "").matchAll(/^UID(?:;[^:\r\n]{0,200})?:([^\r\n]+)/gim)];
   const named = ids.slice(0, OBJECTS_MAX).map(([, id = ""]) => `meeting ${plain(id)}`);
