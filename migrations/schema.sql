@@ -1366,12 +1366,35 @@ create table organization (
   purpose text,
   constraint organization_pkey PRIMARY KEY (id),
   constraint organization_plan_check CHECK ((plan = ANY (ARRAY['free'::text, 'starter'::text, 'growth'::text, 'scale'::text, 'enterprise'::text]))),
-  constraint organization_state_check CHECK ((state = ANY (ARRAY['pending_review'::text, 'active'::text, 'suspended'::text])))
+  constraint organization_state_check CHECK ((state = ANY (ARRAY['pending_review'::text, 'active'::text, 'suspended'::text, 'moving'::text])))
 );
 CREATE INDEX organization_not_active ON organization USING btree (id) WHERE (state <> 'active'::text);
 alter table organization enable row level security;
 alter table organization force row level security;
 create policy tenant on organization as permissive for all using ((( SELECT postern_system() AS postern_system) OR (id = ( SELECT postern_org() AS postern_org))));
+
+create table organization_move (
+  org_id uuid not null,
+  state_before text not null,
+  began_at timestamp with time zone not null,
+  exported_at timestamp with time zone,
+  constraint organization_move_pkey PRIMARY KEY (org_id),
+  constraint organization_move_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
+  constraint organization_move_state_before_check CHECK ((state_before = ANY (ARRAY['pending_review'::text, 'active'::text, 'suspended'::text])))
+);
+alter table organization_move enable row level security;
+alter table organization_move force row level security;
+create policy tenant on organization_move as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
+
+create table organization_move_seen (
+  org_id uuid not null,
+  process uuid not null,
+  constraint organization_move_seen_pkey PRIMARY KEY (org_id, process),
+  constraint organization_move_seen_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization_move(org_id) ON DELETE CASCADE
+);
+alter table organization_move_seen enable row level security;
+alter table organization_move_seen force row level security;
+create policy tenant on organization_move_seen as permissive for all using ((( SELECT postern_system() AS postern_system) OR (org_id = ( SELECT postern_org() AS postern_org))));
 
 create table passkey (
   credential_id bytea not null,

@@ -40,6 +40,7 @@ import { mountForwarders } from "./masked/forwarders/forwarders.ts";
 import { maskedAddresses, serviceMailer } from "./masked/masked.ts";
 import { mountMaskedPages } from "./masked/open-routes.ts";
 import { mountMasked } from "./masked/routes.ts";
+import { followMoves } from "./moving/follow-moves.ts";
 import { startOutboundWork } from "./outbound/background.ts";
 import { guardSending } from "./outbound/guard/guard.ts";
 import { mountWitness } from "./outbound/guard/witness.ts";
@@ -346,7 +347,8 @@ function noteBuild({ metrics }: Pick<World, "metrics">, roles: readonly Role[]):
 /** Answers where the API is, if it is here. What was started is in `parts` even when the rest cannot be. */
 async function startParts(world: World, roles: readonly Role[], beginning: Beginning): Promise<string | null> {
   const { parts } = beginning;
-  parts.push({ name: "key ring", stop: (await followKeyRing(world)).stop });
+  const keyRing = await followKeyRing(world);
+  parts.push({ name: "key ring", stop: keyRing.stop });
   const engine = createEngine(world);
   const certificates = await startCertificates(world, roles);
   engine.certificates = certificates;
@@ -355,6 +357,8 @@ async function startParts(world: World, roles: readonly Role[], beginning: Begin
     const { stop } = await guardSending(world, (mark) => startSendingOut(world, roles, { engine, mark }));
     parts.push({ name: "mta", stop });
   }
+  const isWaiting = (orgId: string): boolean => engine.outbound?.isWaiting(orgId) ?? true;
+  parts.push({ name: "moves", stop: (await followMoves(world, keyRing.process_id, isWaiting)).stop });
   const address = await startDoors(world, roles, engine, beginning);
   if (roles.includes("hooks")) parts.push({ name: "hooks", stop: (await startHooks(world)).stop });
   if (roles.includes("clock")) parts.push(...startClockWork(world, engine));

@@ -9,6 +9,7 @@ import { createBodyReader } from "./api/heavy/heavy-bodies.ts";
 import type { FromHeavy, HeavyAnswer, HeavyRequest, HeavyStart, ToHeavy } from "./api/heavy/heavy-process.ts";
 import { createInnerServer } from "./api/server.ts";
 import { createEngine, mountFeatures, mountOpenRoutes } from "./app.ts";
+import { followMoves } from "./moving/follow-moves.ts";
 import { followReading } from "./platform/clock.ts";
 import { createLog } from "./platform/process/log.ts";
 import { createFolderBlobs } from "./platform/storage/blobs.ts";
@@ -103,7 +104,7 @@ function theServer(): Promise<InnerServer> {
 }
 
 async function openServer(): Promise<InnerServer> {
-  following ??= await followKeyRing(world, process.ppid);
+  following ??= await follow();
   const engine = createEngine(world);
   const server = await createInnerServer(world, {
     mount: (api) => mountFeatures(api, world, engine),
@@ -113,6 +114,12 @@ async function openServer(): Promise<InnerServer> {
   stepBack();
   setImmediate(flushCompileCache);
   return server;
+}
+
+async function follow(): Promise<{ stop(): Promise<void> }> {
+  const keyRing = await followKeyRing(world, process.ppid);
+  const moves = await followMoves(world, keyRing.process_id);
+  return { stop: async () => void (await Promise.all([moves.stop(), keyRing.stop()])) };
 }
 
 /** A blob that may not be on the disk ends the whole service, not this process alone. */

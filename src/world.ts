@@ -14,6 +14,7 @@ import { openOwnDatabase } from "./platform/postgres/own-database.ts";
 import { processEnder } from "./platform/process/end-process.ts";
 import { createLog, type Log } from "./platform/process/log.ts";
 import { createMetrics } from "./platform/process/metrics.ts";
+import { createMoves } from "./platform/process/moves.ts";
 import { createTraces } from "./platform/process/traces.ts";
 import { createRandom } from "./platform/random.ts";
 import { createFolderBlobs, createS3Blobs } from "./platform/storage/blobs.ts";
@@ -99,6 +100,7 @@ export function buildWorld(config: Config, log: Log, databaseUrl: string, distri
     metrics: createMetrics(),
     ...(config.traces ? { traces: createTraces(config.traces, random) } : {}),
     held: NONE_HELD,
+    moves: createMoves(),
   };
 }
 

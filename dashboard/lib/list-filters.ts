@@ -50,7 +50,7 @@ export function readDeliveryFilters(search: Search): DeliveryFilters {
   return dense({ status, event: oneOf(search, "event", EVENTS), after: text(search, "after") });
 }
 
-export const ORGANIZATION_STATES = ["pending_review", "active", "suspended"] as const;
+export const ORGANIZATION_STATES = ["pending_review", "active", "suspended", "moving"] as const;
 export type OrganizationFilters = { state?: (typeof ORGANIZATION_STATES)[number]; query?: string; after?: string };
 
 export function readOrganizationFilters(search: Search): OrganizationFilters {

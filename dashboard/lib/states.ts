@@ -29,8 +29,8 @@ export function wordOf(state: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-export function toneOfOrganization(state: "pending_review" | "active" | "suspended"): Tone {
-  return ({ pending_review: "warn", active: "good", suspended: "bad" } as const)[state];
+export function toneOfOrganization(state: "pending_review" | "active" | "suspended" | "moving"): Tone {
+  return ({ pending_review: "warn", active: "good", suspended: "bad", moving: "warn" } as const)[state];
 }
 
 export function toneOfQueue(state: "suspended" | "resting" | "due" | "waiting"): Tone {

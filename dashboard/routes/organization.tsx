@@ -20,6 +20,7 @@ export function OrganizationPage() {
       <div className="stack">
         {organization.state === "pending_review" && <ReviewPanel />}
         {organization.state === "suspended" && <Suspended />}
+        {organization.state === "moving" && <Moving />}
         <section className="panel pad">
           <h2>Organization</h2>
           <Facts organization={organization} />
@@ -41,7 +42,22 @@ const STATES = {
   pending_review: { tone: "warn", word: "In review" },
   active: { tone: "good", word: "Active" },
   suspended: { tone: "bad", word: "Suspended" },
+  moving: { tone: "warn", word: "Moving" },
 } as const;
+
+function Moving() {
+  return (
+    <div className="panel why warn">
+      <span />
+      <div className="body">
+        <h2>This organization is being moved to another server</h2>
+        <p>
+          Nothing can be changed meanwhile, and no mail is lost: it waits. Afterwards you sign in at the other server.
+        </p>
+      </div>
+    </div>
+  );
+}
 
 function Suspended() {
   return (

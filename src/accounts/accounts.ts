@@ -1,7 +1,7 @@
 // Organizations and their API keys: who may ask for what. Face of the feature.
 
 import type { Account } from "../http/http.ts";
-import { isUuid } from "../platform/database/db.ts";
+import { isUuid, type Query } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
 import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
@@ -52,9 +52,9 @@ export function authenticateMask(world: AuthWorld): (secret: string) => Promise<
   };
 }
 
-/** Was a key of this SHA-256 ever made here? */
-export async function isKnownKey(db: World["db"], digest: Buffer): Promise<boolean> {
-  return (await queries.findDigest(db, digest)).length > 0;
+/** Whose is the key of this SHA-256, also where it was revoked? Null: none like it was ever made here. */
+export async function organizationOfKey(db: World["db"], digest: Buffer): Promise<string | null> {
+  return (await queries.findDigest(db, digest))[0]?.org_id ?? null;
 }
 
 type AuthWorld = Pick<World, "db" | "clock" | "log">;
@@ -143,8 +143,26 @@ export function consentMailsPerDay({ plan }: Pick<Account, "plan">): number {
   return PLANS[plan].consent_mails_a_day;
 }
 
+const MOVING_RETRY_S = 15;
+
+/** 503 while an organization is being moved to another cell: nothing of it may change, and what is asked again finds it there. */
+export function refuseMoving({ state }: Pick<Account, "state">): void {
+  if (state === "moving") throw moving();
+}
+
+/** The same for a page without a key, as far as this process knows. */
+export function refuseIfMoving({ moves }: Pick<World, "moves">, orgId: string | null): void {
+  if (orgId !== null && moves.moving.has(orgId)) throw moving();
+}
+
+function moving(): Refusal {
+  const text = "this organization is being moved to another server; try again shortly";
+  return new Refusal("unavailable", text, { retry_after_seconds: MOVING_RETRY_S });
+}
+
 /** 403 for live work while an organization is in review or suspended; test keys stay usable in review. */
 export function requireLiveSending(account: Pick<Account, "state" | "environment">): void {
+  refuseMoving(account);
   if (account.state === "suspended") {
     throw new Refusal("organization_suspended", "this organization is suspended; ask your operator");
   }
@@ -303,7 +321,7 @@ export async function waitingOrganizations(world: Pick<World, "db">): Promise<st
 }
 
 /** What organizations are called and their state, by id: for operators. */
-export async function organizationNames(world: Pick<World, "db">, ids: string[]) {
+export async function organizationNames(world: { db: Query }, ids: string[]) {
   const rows = ids.length === 0 ? [] : await queries.findNames(world.db, [...new Set(ids)]);
   return new Map(rows.map(({ id, ...row }) => [id, row]));
 }

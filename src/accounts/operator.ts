@@ -5,6 +5,7 @@ import { spelled } from "../http/like.ts";
 import { isUuid, type Query, type Tx } from "../platform/database/db.ts";
 import type { Total } from "../platform/database/totals.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
+import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { isLonger } from "../text/is-longer.ts";
 import { createWithKeys, type Secrets } from "./first-keys.ts";
@@ -120,6 +121,11 @@ export async function organizationNamed({ db }: Pick<World, "db">, id: string | 
 }
 
 async function change(db: Query, id: string, changes: queries.OrganizationChanges): Promise<ShownOrganization> {
+  if (isUuid(id) && (await queries.findNames(db, [id]))[0]?.state === "moving")
+    throw new Refusal(
+      "invalid_state",
+      "this organization is being moved to another cell: postern organizations keep lets it stay, remove ends the move",
+    );
   const [row] = isUuid(id) ? await queries.changeOrganization(db, id, changes) : [];
   if (!row) throw new Error(`there is no organization with the id ${id}; \`postern organizations list\` shows them`);
   return shown(row);

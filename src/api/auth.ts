@@ -1,7 +1,7 @@
 // Bearer keys (RFC 6750 §2.1). 401 exactly for a missing, malformed, unknown or revoked key; looked up in the database
 // on every request (many at a time), so a revocation holds from the next request on, on every node.
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { getKey, protectLive } from "../accounts/accounts.ts";
+import { getKey, protectLive, refuseMoving } from "../accounts/accounts.ts";
 import { environmentOf } from "../domains/domains.ts";
 import type { Account } from "../http/http.ts";
 import { clientKey } from "../mail/smtp-server/client-limits.ts";
@@ -41,6 +41,7 @@ export function requireKey(
     const header = request.headers.authorization;
     const acting = header === undefined ? await people(request) : null;
     if (acting) {
+      refuseMoving(acting);
       request.account = acting;
       return;
     }
@@ -48,6 +49,7 @@ export function requireKey(
     const secret = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(header)?.[1];
     const account = secret ? await authenticate(secret) : null;
     if (account) {
+      refuseMoving(account);
       request.account = account;
       return;
     }

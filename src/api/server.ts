@@ -109,6 +109,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   const charging = readBodies(app, world, heavy !== null);
   decorateRequests(app);
   refuseWhenStopping(app, state);
+  countForMoves(app, world);
   app.setErrorHandler((error, request, reply) => {
     charging?.judged(request);
     answerError(world.log, error, request, reply);
@@ -230,6 +231,13 @@ function refuseWhenStopping(app: Api, state: { stopping: boolean }): void {
   });
   app.addHook("onSend", async (_request, reply) => {
     if (state.stopping) reply.header("connection", "close");
+  });
+}
+
+/** Requests that may change something. Streams of events go on for hours, and only read. */
+function countForMoves(app: Api, { moves }: Pick<World, "moves">): void {
+  app.addHook("onRequest", async (request, reply) => {
+    if (request.method !== "GET" && request.method !== "HEAD") reply.raw.once("close", moves.begin());
   });
 }
 

@@ -34,7 +34,7 @@ export type Account = {
   key_name: string;
   environment: "live" | "test";
   plan: "free" | "starter" | "growth" | "scale" | "enterprise";
-  state: "pending_review" | "active" | "suspended";
+  state: "pending_review" | "active" | "suspended" | "moving";
   monthly_quota: number;
   /** A live key's, or a test key's of an organization that trusts its test keys with everything (setting `test_keys`). */
   acts_on_live: boolean;

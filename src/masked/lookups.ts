@@ -4,7 +4,7 @@
 import type { Db } from "../platform/database/db.ts";
 import { coalesce, coalesceByOrg } from "../platform/fair/coalesce.ts";
 import type { World } from "../platform/world.ts";
-import { openText } from "./addresses/addresses.ts";
+import { addressDigest, openText, untagged } from "./addresses/addresses.ts";
 import { findContactsByKey } from "./people-queries.ts";
 import * as queries from "./queries.ts";
 import type { AliasRow, ContactRow, Destination } from "./types.ts";
@@ -42,6 +42,11 @@ export const addressFinder = onePerDatabase((db) => {
   });
   return (digest: Buffer) => find(digest.toString("hex"));
 });
+
+/** Whose is a masked or reverse address? Null: nobody's here. */
+export async function organizationOfMasked(world: Pick<World, "db" | "seal">, address: string): Promise<string | null> {
+  return (await addressFinder(world)(addressDigest(world, untagged(address))))?.org_id ?? null;
+}
 
 export type FindContext = (orgId: string, aliasId: string) => Promise<AliasContext | undefined>;
 

@@ -1,8 +1,10 @@
 // The public pages behind the links in mail: a mailbox's consent, leaving a mailing list through the alias, releasing a mail. GET shows a
 // button and changes nothing, because mail scanners open links; the button posts (and so does a mail program, RFC 8058). No
 // address is shown.
+import { refuseIfMoving } from "../accounts/accounts.ts";
 import type { Api } from "../http/http.ts";
 import { openPages, page, sendPage } from "../http/public-page.ts";
+import type { World } from "../platform/world.ts";
 import { readConfirmationToken } from "./addresses/confirmation.ts";
 import { confirmDestination } from "./addresses/destinations.ts";
 import type { StopAct } from "./arrive/stop-subject.ts";
@@ -12,12 +14,20 @@ import { leaveList, readLeave } from "./carry/unsubscribing.ts";
 import { mountFailedPages } from "./held/failed-pages.ts";
 import { mountHeldPages } from "./held/held-pages.ts";
 import { mountRelease, type Quarantine } from "./held/release.ts";
+import { organizationOfLink } from "./link-owner.ts";
 import { OFF, OVER, ofToken } from "./open-pages.ts";
 import type { TracePorts } from "./settle/ports.ts";
 
 /** Mounts the pages that need no key, in a scope of their own. What their forms hold is not looked at. */
-export function mountMaskedPages(api: Api, world: CarryWorld, ports: TracePorts & { quarantine: Quarantine }): void {
+export function mountMaskedPages(
+  api: Api,
+  world: CarryWorld & Pick<World, "moves">,
+  ports: TracePorts & { quarantine: Quarantine },
+): void {
   openPages(api, world);
+  api.addHook("onRequest", async ({ url }) =>
+    refuseIfMoving(world, organizationOfLink(world, url.split("?")[0] ?? "")),
+  );
   mountConfirmation(api, world);
   mountLeaving(api, world, ports);
   mountStopping(api, world);

@@ -403,3 +403,12 @@ export function findMessageIds(tx: Query, orgId: string, aliasId: string, digest
     [orgId, aliasId, digests],
   );
 }
+
+/** Has the organization aliases at the service's own domain? */
+export async function hasAliasesAt(db: Query, orgId: string, domain: string): Promise<boolean> {
+  const found = await db.query(
+    "select 1 from masked_alias where org_id = $1 and domain_id is null and domain = $2 limit 1",
+    [orgId, domain],
+  );
+  return found.length > 0;
+}

@@ -47,7 +47,9 @@ export { databaseId, findPause, pauseRestored, resumeSending } from "./guard/gua
 export { TOKEN_CONTEXT } from "./path/attempt.ts";
 export { KEEP_TRYING_MS } from "./path/retry.ts";
 export { type ChooseExit, type Exit, exitChooser } from "./pools/exits.ts";
-export { poolPorts } from "./pools/pools.ts";
+export { addressesOf, poolPorts } from "./pools/pools.ts";
+export { countOwned as countAtServers } from "./queries.ts";
+export { giveLanes } from "./queue/homeless.ts";
 export { isLaneGone } from "./queue/lane-queries.ts";
 export { type FindLane, laneFinder, lanesInPlace } from "./queue/lanes.ts";
 export { listNodes } from "./queue/node-queries.ts";
@@ -69,6 +71,8 @@ export type Outbound = {
   wake(): void;
   /** Puts what waits here of a message, and was not begun, back into the queue for some seconds: there it can be changed. */
   withdraw(orgId: string, messageId: string): Promise<void>;
+  /** This process knows that mail of the organization is to wait, and begins none of it. */
+  isWaiting(orgId: string): boolean;
   stop(): Promise<void>;
 };
 
@@ -234,6 +238,7 @@ function faceOf(engine: Engine): Outbound {
     },
     wake: () => engine.claimer.wake(),
     withdraw: (orgId, messageId) => withdraw(engine, orgId, messageId),
+    isWaiting: (orgId) => engine.suspended.has(orgId),
     async stop() {
       clearInterval(housekeeping);
       await stop(engine);

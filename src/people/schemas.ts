@@ -34,7 +34,7 @@ const Membership = Named(
       id: Type.String({ format: "uuid", description: "Of the organization: the value of X-Postern-Organization" }),
       name: Type.String(),
       plan: OneOf(["free", "starter", "growth", "scale", "enterprise"]),
-      state: OneOf(["pending_review", "active", "suspended"]),
+      state: OneOf(["pending_review", "active", "suspended", "moving"]),
       role: Role,
       sees_bodies: Type.Boolean({ description: "May see bodies of messages, if the role alone would not let them" }),
     },

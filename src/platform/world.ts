@@ -8,6 +8,7 @@ import type { HeldPlaces } from "./net/held-places.ts";
 import type { SafeFetch } from "./net/safe-fetch.ts";
 import type { Log } from "./process/log.ts";
 import type { Metrics } from "./process/metrics.ts";
+import type { Moves } from "./process/moves.ts";
 import type { Traces } from "./process/traces.ts";
 import type { Random } from "./random.ts";
 import type { Blobs } from "./storage/blobs.ts";
@@ -32,4 +33,6 @@ export type World = {
   traces?: Traces;
   /** Sockets that were opened as root. */
   held: HeldPlaces;
+  /** Which organizations are being moved to another cell, and what was begun before that was known. */
+  moves: Moves;
 };

@@ -2,6 +2,7 @@
 // API: the same rules, suppressions, limits and timeline. Ports of its own, with STARTTLS and, where configured, with TLS
 // from the first byte (RFC 8314). Face of the feature.
 import type { SecureContext } from "node:tls";
+import { refuseMoving } from "../accounts/accounts.ts";
 import type { Account } from "../http/http.ts";
 import { parseAddress } from "../mail/address.ts";
 import type { Path } from "../mail/smtp-server/command.ts";
@@ -121,6 +122,7 @@ async function checkSender(context: Context, client: Client, from: Path): Promis
   if (!parts.hasRoom()) return NO_ROOM;
   const account = await logins.current(client);
   if (!account) return LOGIN_GONE;
+  refuseMoving(account);
   await logins.countMessage(account);
   if (from.text === "") return null;
   if (from.domain === null) return reply(550, "5.7.1", "the sender's address has no domain of yours");
@@ -171,15 +173,20 @@ function distinct({ recipients }: Transaction<Recipient>): Recipient[] {
 
 /** The 250 leaves after the commit. */
 async function take(
-  { parts, logins }: Context,
+  { world, parts, logins }: Context,
   client: Client,
   message: { recipients: Recipient[]; bytes: Buffer },
 ): Promise<Reply> {
-  const account = await logins.current(client);
-  if (!account) return LOGIN_GONE;
-  const prepared = await prepare(parts.sending, account, client, message);
-  await parts.sending.accept([prepared], null);
-  return reply(250, "2.0.0", `${prepared.status} as ${prepared.id}${suppressedNote(prepared)}`);
+  const end = world.moves.begin();
+  try {
+    const account = await logins.current(client);
+    if (!account) return LOGIN_GONE;
+    const prepared = await prepare(parts.sending, account, client, message);
+    await parts.sending.accept([prepared], null);
+    return reply(250, "2.0.0", `${prepared.status} as ${prepared.id}${suppressedNote(prepared)}`);
+  } finally {
+    end();
+  }
 }
 
 function prepare(

@@ -17,7 +17,10 @@ import { delayAfterMs } from "./schedule.ts";
 import type { AttemptResult, ClaimedRow, EndpointRow } from "./types.ts";
 import { type Bell, CHANNEL, createBell, listenInProcess } from "./wake.ts";
 
-export type HooksWorld = Pick<World, "db" | "clock" | "random" | "seal" | "fetch" | "log" | "metrics" | "traces">;
+export type HooksWorld = Pick<
+  World,
+  "db" | "clock" | "random" | "seal" | "fetch" | "log" | "metrics" | "traces" | "moves"
+>;
 
 export type HooksOptions = {
   /** What the receiver has for its answer. */
@@ -171,7 +174,8 @@ async function round(hooks: Hooks): Promise<void> {
     hooks.tidied_ms = now;
     await tidy(hooks);
   }
-  await claim(hooks);
+  const end = hooks.world.moves.begin();
+  await claim(hooks).finally(end);
   pump(hooks);
 }
 
@@ -179,7 +183,9 @@ async function claim(hooks: Hooks): Promise<void> {
   const { world } = hooks;
   if (hooks.finisher.pending() >= UNCOMMITTED_MAX) return;
   const at = new Date(world.clock.now());
-  const due = await queue.findDueLanes(world.db, at, board.fullLanes(hooks.board), DUE_LANES_MAX);
+  const { moving } = world.moves;
+  const found = await queue.findDueLanes(world.db, at, board.fullLanes(hooks.board), DUE_LANES_MAX);
+  const due = found.filter(({ org_id }) => !moving.has(org_id));
   await closeLanes(
     hooks,
     due.filter(({ closed }) => closed),

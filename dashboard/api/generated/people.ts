@@ -578,7 +578,7 @@ export interface paths {
         get?: never;
         /**
          * Change an organization's plan, state, limits or name
-         * @description active: it was reviewed, live mail leaves. suspended: sends are 403, queued mail waits. It counts from the next request on.
+         * @description active: it was reviewed, live mail leaves. suspended: sends are 403, queued mail waits. It counts from the next request on. 409 while it is being moved.
          */
         put: operations["changeOrganization"];
         post?: never;
@@ -1107,7 +1107,7 @@ export interface components {
             /** @enum {string} */
             plan: "free" | "starter" | "growth" | "scale" | "enterprise";
             /** @enum {string} */
-            state: "pending_review" | "active" | "suspended";
+            state: "pending_review" | "active" | "suspended" | "moving";
             role: components["schemas"]["Role"];
             /** @description May see bodies of messages, if the role alone would not let them */
             sees_bodies: boolean;
@@ -1140,8 +1140,11 @@ export interface components {
             name: string;
             /** @enum {string} */
             plan: "free" | "starter" | "growth" | "scale" | "enterprise";
-            /** @enum {string} */
-            state: "pending_review" | "active" | "suspended";
+            /**
+             * @description moving: it is being moved to another cell, and answers 503 meanwhile
+             * @enum {string}
+             */
+            state: "pending_review" | "active" | "suspended" | "moving";
             requests_per_second: number;
             monthly_quota: number;
             /** @description The limits that are its own: a change of plan leaves them */
@@ -4364,7 +4367,8 @@ export interface operations {
             query?: {
                 /** @description Part of the name, or the id */
                 query?: string;
-                state?: "pending_review" | "active" | "suspended";
+                /** @description moving: it is being moved to another cell, and answers 503 meanwhile */
+                state?: "pending_review" | "active" | "suspended" | "moving";
                 /** @description `next` of the page before */
                 after?: components["schemas"]["RecordId"];
                 limit?: number;
@@ -4579,6 +4583,15 @@ export interface operations {
             };
             /** @description No such resource */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            /** @description Already exists, or not possible in this state */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

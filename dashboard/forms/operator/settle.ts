@@ -2,7 +2,8 @@
 import { type PeopleSchemas, people, take } from "../../api/client.ts";
 import { useAct } from "../../lib/act.ts";
 
-export type Changes = Partial<Pick<PeopleSchemas["OperatedOrganization"], "name" | "plan" | "state">> & {
+export type Changes = Partial<Pick<PeopleSchemas["OperatedOrganization"], "name" | "plan">> & {
+  state?: Exclude<PeopleSchemas["OperatedOrganization"]["state"], "moving">;
   requests_per_second?: number | null;
   monthly_quota?: number | null;
 };

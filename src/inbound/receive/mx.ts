@@ -26,6 +26,7 @@ export type MxParts = Pick<Inbound, "decide" | "take"> & {
 const STOP_WITHIN_MS = 30_000;
 const NO_ROOM: Reply = reply(452, "4.3.1", "there is no room for mail at the moment, try again later");
 const NOT_NOW: Reply = reply(451, "4.3.0", "the mail cannot be taken at the moment, try again later");
+const MOVING: Reply = reply(451, "4.3.0", "this mailbox is being moved to another server, try again later");
 const GREYLISTED: Reply = reply(451, "4.7.1", "greylisted, try again in a minute");
 
 export type Mx = Pick<SmtpServer, "port" | "connections"> & { stop(): Promise<void> };
@@ -73,6 +74,7 @@ async function decideRcpt({ world, parts, answered }: Deciding, question: RcptQu
   try {
     const decision = await parts.decide(question);
     if (decision.kind === "refuse") return { kind: "refuse", reply: toReply(decision) };
+    if (world.moves.moving.has(decision.route.org_id)) return { kind: "refuse", reply: answered(MOVING) };
     if (world.config.greylisting && !(await passesGreylist(world, question))) {
       return { kind: "refuse", reply: GREYLISTED };
     }
@@ -147,6 +149,16 @@ function toIncoming(
 }
 
 async function take(world: World, parts: MxParts, incoming: Incoming): Promise<Reply> {
+  const end = world.moves.begin();
+  try {
+    const isMoving = incoming.recipients.some(({ route }) => world.moves.moving.has(route.org_id));
+    return isMoving ? MOVING : await takeIn(world, parts, incoming);
+  } finally {
+    end();
+  }
+}
+
+async function takeIn(world: World, parts: MxParts, incoming: Incoming): Promise<Reply> {
   const offered = await parts.take(incoming);
   if (offered.kind === "refused") return toReply(offered.refused);
   offered.processed?.catch((err) => world.log.error({ err }, "received mail could not be processed"));

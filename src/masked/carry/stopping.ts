@@ -12,7 +12,7 @@ import { findAlias, lockAlias, updateAlias } from "../queries.ts";
 import type { AliasRow } from "../types.ts";
 import { type LinkKind, readSealed, sealedLink } from "./sealed-links.ts";
 
-const LINK: LinkKind = { path: "/masked/stop/", context: "masked-stop", lasts_ms: 365 * 86_400_000 };
+export const LINK: LinkKind = { path: "/masked/stop/", context: "masked-stop", lasts_ms: 365 * 86_400_000 };
 
 type Alias = Pick<AliasRow, "id" | "org_id" | "local_part" | "domain" | "list_unsubscribe">;
 

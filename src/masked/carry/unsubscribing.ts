@@ -16,7 +16,7 @@ import * as carry from "./carry.ts";
 import { leaveAlias } from "./leave-alias.ts";
 import { type LinkKind, readSealed, sealedLink } from "./sealed-links.ts";
 
-const LINK: LinkKind = {
+export const LINK: LinkKind = {
   path: "/masked/unsubscribe/",
   context: "masked-unsubscribe",
   lasts_ms: 180 * 86_400_000,

@@ -22,8 +22,8 @@ import { clearedNow, showsNewMailbox } from "./cleared.ts";
 import * as queries from "./held-queries.ts";
 
 const DAY_MS = 86_400_000;
-const SEND: LinkKind = { path: "/masked/held/", context: "masked-held", lasts_ms: DAY_MS };
-const SETTING: LinkKind = { path: "/masked/setting/", context: "masked-setting", lasts_ms: DAY_MS };
+export const SEND: LinkKind = { path: "/masked/held/", context: "masked-held", lasts_ms: DAY_MS };
+export const SETTING: LinkKind = { path: "/masked/setting/", context: "masked-setting", lasts_ms: DAY_MS };
 /** Of one alias at a time, so that nobody fills the disk with replies that are held. */
 const HELD_MAX = 10;
 

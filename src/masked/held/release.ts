@@ -7,7 +7,7 @@ import type { CarryWorld } from "../carry/carry.ts";
 import { type LinkKind, readSealed, sealedLink } from "../carry/sealed-links.ts";
 import { OVER, ofToken } from "../open-pages.ts";
 
-const RELEASE = { path: "/masked/release/", context: "masked-release", lasts_ms: 86_400_000 } satisfies LinkKind;
+export const RELEASE = { path: "/masked/release/", context: "masked-release", lasts_ms: 86_400_000 } satisfies LinkKind;
 /** A new key may take its time. */
 const KEY_MS = 7 * 86_400_000;
 

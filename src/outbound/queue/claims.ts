@@ -54,9 +54,14 @@ export function createClaimer(world: World, parts: Parts): Claimer {
         again = false;
         rounds.beat();
         // Also when nothing can be claimed: what is in memory of such an organization waits for this answer.
-        const [suspended, held] = await Promise.all([parts.suspended.ids(), parts.held.domains()]);
-        await sweepIfDue(suspended);
-        more = !stopped && (await claimOnce(world, parts, { lingering, suspended, held }));
+        const end = world.moves.begin();
+        try {
+          const [suspended, held] = await Promise.all([parts.suspended.ids(), parts.held.domains()]);
+          await sweepIfDue(suspended);
+          more = !stopped && (await claimOnce(world, parts, { lingering, suspended, held }));
+        } finally {
+          end();
+        }
       } while (!stopped && (more || again));
     } catch (err) {
       world.log.warn({ err }, "claiming failed; trying again");

@@ -3,6 +3,7 @@
 
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
+import { refuseIfMoving } from "../../accounts/accounts.ts";
 import { notePerson } from "../../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Deleted, Named, Nullable } from "../../http/http.ts";
 import { isUuid } from "../../platform/database/db.ts";
@@ -183,6 +184,7 @@ async function ownOrganization(
   const { id } = request.session.person;
   const [member] = isUuid(org_id) ? await queries.findMembership(world.db, org_id, id) : [];
   if (!member) throw notFound("organization");
+  if (request.method !== "GET") refuseIfMoving(world, org_id);
   if (role !== null && member.role !== role) throw new Refusal("role_not_allowed", "people are for owners to change");
   return org_id;
 }

@@ -13,6 +13,9 @@ const tags = ["Operator"];
 const OPERATOR = { needs: "operator" } as const;
 const Plan = OneOf(["free", "starter", "growth", "scale", "enterprise"]);
 const State = OneOf(["pending_review", "active", "suspended"]);
+const ShownState = OneOf(["pending_review", "active", "suspended", "moving"], {
+  description: "moving: it is being moved to another cell, and answers 503 meanwhile",
+});
 
 const OrganizationLimits = Named(
   "OperatedOrganization",
@@ -20,7 +23,7 @@ const OrganizationLimits = Named(
     id: Id,
     name: Type.String(),
     plan: Plan,
-    state: State,
+    state: ShownState,
     requests_per_second: Type.Integer(),
     monthly_quota: Type.Integer(),
     own: Type.Array(OneOf(["requests_per_second", "monthly_quota"]), {
@@ -68,7 +71,7 @@ function mountListing(api: Api, world: PeopleWorld): void {
         summary: "List organizations, the oldest first",
         querystring: Closed({
           query: Type.Optional(Type.String({ maxLength: 191, description: "Part of the name, or the id" })),
-          state: Type.Optional(State),
+          state: Type.Optional(ShownState),
           after: Type.Optional({ ...Id, description: "`next` of the page before" }),
           limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 50 })),
         }),
@@ -123,10 +126,10 @@ function mountChange(api: Api, world: PeopleWorld): void {
         tags,
         summary: "Change an organization's plan, state, limits or name",
         description:
-          "active: it was reviewed, live mail leaves. suspended: sends are 403, queued mail waits. It counts from the next request on.",
+          "active: it was reviewed, live mail leaves. suspended: sends are 403, queued mail waits. It counts from the next request on. 409 while it is being moved.",
         params: Type.Object({ id: Type.String({ maxLength: 100 }) }),
         body: Changes,
-        response: answers({ 200: AnswerOf("organization", OrganizationLimits) }, [404]),
+        response: answers({ 200: AnswerOf("organization", OrganizationLimits) }, [404, 409]),
       },
     },
     async (request) => {

@@ -17,7 +17,10 @@ const FORGET_DAYS = 1;
  * Begins after the first look: until then nothing is sealed that others could not open, or they us. `pid`: the process that an
  * operator restarts to give it another key; the parent's for one that is started and ended by another.
  */
-export async function followKeyRing(world: FollowWorld, pid: number = process.pid): Promise<{ stop(): Promise<void> }> {
+export async function followKeyRing(
+  world: FollowWorld,
+  pid: number = process.pid,
+): Promise<{ process_id: string; stop(): Promise<void> }> {
   const process_id = world.random.uuid();
   const master_key = masterKeyId(world.config.master_key);
   let used: Pick<SealKeys, "data" | "sealing"> = { data: new Map(), sealing: 0 };
@@ -44,6 +47,7 @@ export async function followKeyRing(world: FollowWorld, pid: number = process.pi
   await look();
   const rounds = startRounds(world, { name: "following the key ring", every_ms: EVERY_MS, round: look });
   return {
+    process_id,
     async stop() {
       await rounds.stop();
       await world.db.execute("delete from key_ring_use where process = $1", [process_id]).catch(() => undefined);

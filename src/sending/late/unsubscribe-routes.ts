@@ -4,6 +4,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
+import { refuseIfMoving } from "../../accounts/accounts.ts";
 import type { Api } from "../../http/http.ts";
 import { FORM_BYTES_MAX, openPages, sendPage } from "../../http/public-page.ts";
 import {
@@ -41,7 +42,9 @@ export function mountUnsubscribe(api: Api, world: World): void {
 }
 
 function leaveOf(world: World, request: Call): Leave | null {
-  return readUnsubscribeToken(request.params.token, (text) => world.seal.hash(text, UNSUBSCRIBE_CONTEXT));
+  const leave = readUnsubscribeToken(request.params.token, (text) => world.seal.hash(text, UNSUBSCRIBE_CONTEXT));
+  refuseIfMoving(world, leave?.org_id ?? null);
+  return leave;
 }
 
 const MULTIPART_FIELD = new RegExp(
