@@ -2,13 +2,17 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { testConfig } from "../../test/support/api.ts";
 import { ownsNamed } from "../cells/owns.ts";
+import { createClock } from "../platform/clock.ts";
 import { createLog } from "../platform/process/log.ts";
 import { createMetrics } from "../platform/process/metrics.ts";
+import { createMoves } from "../platform/process/moves.ts";
+import { createSeal } from "../platform/storage/seal.ts";
 import type { World } from "../platform/world.ts";
 import { type InternalServer, startInternalServer } from "./internal.ts";
 
 let server: InternalServer;
 let ask: () => Promise<unknown[]>;
+const moves = createMoves();
 
 before(async () => {
   const world = {
@@ -17,6 +21,9 @@ before(async () => {
     metrics: createMetrics(),
     held: () => null,
     db: { query: () => ask() } as unknown as World["db"],
+    moves,
+    seal: createSeal(Buffer.alloc(32, 7)),
+    clock: createClock({}),
   };
   server = await startInternalServer(world, { sends: true, answer_ms: 50, owns: ownsNamed(world) });
 });
@@ -71,6 +78,9 @@ describe("the internal listener", () => {
     ask = async () => [{ org_id: "x" }];
     assert.deepEqual(await owns("domain=customer.example"), [200, true]);
     assert.deepEqual(await owns(`key_digest=${"0".repeat(64)}`), [200, true]);
+    moves.know(["x"]);
+    assert.deepEqual(JSON.parse((await get("/owns?domain=customer.example")).text), { owns: true, moving: true });
+    moves.know([]);
     ask = () => Promise.reject(new Error("away"));
     assert.deepEqual(await owns("domain=customer.example"), [503, undefined]);
     for (const search of ["", "key_digest=svc_live_x", "name=customer.example"]) {

@@ -16,12 +16,15 @@ export type InternalServer = {
 /** The database has answered by then, or counts as away; a scrape of Prometheus has 10 s. */
 const ANSWER_MS = 3_000;
 
+/** `moving`: whoever asks is to try again shortly. */
+type Ownership = "yes" | "no" | "moving";
+
 type InternalWorld = Pick<World, "config" | "db" | "log" | "metrics" | "held">;
 
 export type InternalOptions = {
   sends: boolean;
   /** What `/owns` answers: null where it is asked wrongly; rejects where it cannot be known. */
-  owns(search: URLSearchParams): Promise<boolean | null>;
+  owns(search: URLSearchParams): Promise<Ownership | null>;
   answer_ms?: number;
 };
 
@@ -110,9 +113,10 @@ async function ownership({ owns, answer_ms }: State, search: URLSearchParams, re
     answer_ms,
     unknown,
   );
-  if (is_own === null) return json(response, 400, { error: "ask for key_digest (64 hex digits), domain or host" });
+  if (is_own === null)
+    return json(response, 400, { error: "ask for key_digest (64 hex digits), domain, host, address or link" });
   if (is_own === unknown) return json(response, 503, { error: "the database does not answer" });
-  json(response, 200, { owns: is_own });
+  json(response, 200, { owns: is_own !== "no", ...(is_own === "moving" && { moving: true }) });
 }
 
 /** Every process reports a pause; one that is to send is not ready meanwhile, its doors are. */

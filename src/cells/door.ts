@@ -69,6 +69,9 @@ async function answer(
   json(response, 503, { ...CLOSED, request_id });
 }
 
+/** Pages behind links in mail: whose a link is, it says itself, as an organization may have moved since. */
+const PAGES = /^\/(?:unsubscribe|masked)\//;
+
 /**
  * By the host, which is one cell's own; at a host that all share, by the key. A key that no cell knows goes to the first cell, which says
  * what is wrong with it.
@@ -77,6 +80,9 @@ async function forHttp({ cells, find }: DoorParts, headers: IncomingHttpHeaders)
   const host = String(headers["x-original-host"] ?? headers.host ?? "")
     .replace(/:\d+$/, "")
     .toLowerCase();
+  const path = String(headers["x-original-uri"] ?? "").split("?")[0] ?? "";
+  const byLink: Found = PAGES.test(path) ? await find({ kind: "link", value: path }) : { kind: "none" };
+  if (byLink.kind === "cell") return byLink.cell.name;
   const byHost = await find({ kind: "host", value: host });
   if (byHost.kind === "cell") return byHost.cell.name;
   const key = keyIn(headers);
@@ -111,11 +117,16 @@ async function forMail({ cells, find }: DoorParts, headers: IncomingHttpHeaders)
   return place ? { "Auth-Status": "OK", "Auth-Server": place.host, "Auth-Port": String(place.port) } : later(isMx);
 }
 
-/** nginx passes the whole line on, byte by byte. `<postmaster>` and address literals name no domain. */
+/** nginx passes the whole line on, byte by byte. `<postmaster>` and address literals name no domain. A name of the service's own may be several cells': there each address is asked for. */
 async function ofRecipient(find: FindCell, headers: IncomingHttpHeaders): Promise<Found> {
   const line = Buffer.from(String(headers["auth-smtp-to"] ?? ""), "latin1");
-  const domain = parsePathCommand(parseCommand(line)?.rest ?? "", "TO")?.path.domain ?? null;
-  return domain === null ? { kind: "none" } : find({ kind: "domain", value: domain });
+  const path = parsePathCommand(parseCommand(line)?.rest ?? "", "TO")?.path;
+  const domain = path?.domain?.toLowerCase() ?? null;
+  if (!path || domain === null) return { kind: "none" };
+  const byDomain = await find({ kind: "domain", value: domain });
+  if (byDomain.kind !== "cell" || (await find({ kind: "host", value: domain })).kind !== "cell") return byDomain;
+  const byAddress = await find({ kind: "address", value: `${path.local}@${domain}`.toLowerCase() });
+  return byAddress.kind === "none" ? byDomain : byAddress;
 }
 
 function badLogin(): MailAnswer {

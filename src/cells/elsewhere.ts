@@ -11,13 +11,13 @@ const ANSWER_MS = 5_000;
 
 /** `fresh`: what the door found before does not count. Null where it cannot be known now; rejects where the database does not answer. False without POSTERN_CELLS_DOOR: there are no other cells then. */
 export async function isElsewhere(
-  world: Pick<World, "config" | "db">,
+  world: Pick<World, "config" | "db" | "seal" | "clock" | "moves">,
   domain: string,
   { fresh = false }: { fresh?: boolean } = {},
 ): Promise<boolean | null> {
   if (world.config.cells_door === null) return false;
   // Here, but no mail comes to it: no other cell takes it.
-  if (await owns(world, { kind: "domain", value: domain })) return false;
+  if ((await owns(world, { kind: "domain", value: domain })) !== "no") return false;
   const url = `http://${addressOf(world.config.cells_door)}/where?${new URLSearchParams({ domain, ...(fresh ? { fresh: "1" } : {}) })}`;
   const answer = (await askOperatorUrl(url, ANSWER_MS)) as { cell?: unknown } | null;
   return answer?.cell === undefined ? null : answer.cell !== null;

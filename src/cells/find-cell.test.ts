@@ -12,13 +12,13 @@ afterEach(() => {
 });
 
 /** A cell that has these domains; `has` may change, and `asked` counts. */
-async function cellWith(name: string, has: Set<string> | "trouble") {
+async function cellWith(name: string, has: Set<string> | "trouble", moving: Set<string> = new Set()) {
   const cell = { name, internal: "", http: "", mx: "", submission: "", asked: 0, has };
   const server = createServer((request, response) => {
     cell.asked += 1;
     const domain = new URL(request.url ?? "", "http://x").searchParams.get("domain") ?? "";
     if (cell.has === "trouble") response.writeHead(503).end("{}");
-    else response.end(JSON.stringify({ owns: cell.has.has(domain) }));
+    else response.end(JSON.stringify({ owns: cell.has.has(domain), ...(moving.has(domain) && { moving: true }) }));
   }).listen(0, "127.0.0.1");
   servers.push(server);
   await new Promise((done) => server.once("listening", done));
@@ -78,4 +78,17 @@ test("questions of one moment are one question", async () => {
   const find = cellFinder([one]);
   await Promise.all(Array.from({ length: 20 }, () => find(domain("c.example"))));
   assert.equal(one.asked, 1);
+});
+
+test("what moves is answered by the cell that it leaves until the other one has it, and that is not kept", async () => {
+  const has = new Set<string>();
+  const former = await cellWith("former", new Set(["moves.example"]), new Set(["moves.example"]));
+  const next = await cellWith("next", has);
+  const find = cellFinder([former, next]);
+  assert.equal(nameOf(await find(domain("moves.example"))), "former");
+  has.add("moves.example");
+  assert.equal(nameOf(await find(domain("moves.example"))), "next");
+  const asked = next.asked;
+  assert.equal(nameOf(await find(domain("moves.example"))), "next");
+  assert.equal(next.asked, asked);
 });

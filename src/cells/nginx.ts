@@ -52,6 +52,7 @@ ${upstreams.map(([name, place]) => `  upstream ${name} { server ${place}; keepal
       proxy_pass_request_body off;
       proxy_set_header Content-Length "";
       proxy_set_header X-Original-Host $host;
+      proxy_set_header X-Original-URI $request_uri;
     }
     location / {
       auth_request /_cell;

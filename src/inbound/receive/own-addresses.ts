@@ -32,9 +32,12 @@ export function tokenDecider(world: AddressWorld): RcptDecider {
   const mac = (text: string) => world.seal.hash(text, TOKEN_CONTEXT);
   return async ({ to }) => {
     const isOurs = to.domain === world.config.bounce_host || domainOfReturnPath(to.domain ?? "") !== null;
+    // Of mail that left another cell, before its organization came here.
+    const mayBeOurs = isOurs || world.config.cells_door !== null;
     const [, letter = "", token = ""] = /^([bf])\+([a-z2-7]+)$/i.exec(to.local) ?? [];
-    if (!isOurs || token === "") return null;
+    if (!mayBeOurs || token === "") return null;
     const named = readToken(token, mac);
+    if (!named && !isOurs) return null;
     const kind = letter.toLowerCase() === "b" ? "return_path" : "feedback";
     const ageMsMax = kind === "return_path" ? RETURN_PATH_AGE_MS_MAX : FEEDBACK_AGE_MS_MAX;
     const oldest = world.clock.now() - ageMsMax;
