@@ -1,23 +1,16 @@
 // `postern backup`, `postern backup verify` and `postern restore`: reads the command line, says how far it is, prints the
 // result. The work is done in ../backup/.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { type BackupResult, makeBackup, type Progress } from "../backup/backup.ts";
-import type { Keys, Locks } from "../backup/envelope.ts";
 import { type RestoreResult, restoreBackup } from "../backup/restore.ts";
-import { fileTarget, type Target } from "../backup/store.ts";
-import { isS3Address, s3Target } from "../backup/store-s3.ts";
 import { type VerifyResult, verifyBackup } from "../backup/verify.ts";
-import type { Config } from "../config.ts";
 import { createClock } from "../platform/clock.ts";
 import { databaseFolder } from "../platform/postgres/database-folder.ts";
 import { startEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
 import { openOwnDatabase } from "../platform/postgres/own-database.ts";
 import { scratchDatabase } from "../platform/postgres/scratch-database.ts";
-import { processEnder } from "../platform/process/end-process.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
-import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
+import { blobsOf, keysOf, locksOf, sized, targetOf, together } from "./backup-files.ts";
 import { commandConfig, logBeside } from "./command-config.ts";
 import { explained } from "./with-world.ts";
 
@@ -53,10 +46,6 @@ export function addBackupCommands(program: Command, version: string): void {
     .option("--other-master-key", "the master key of the backup is lost for good")
     .option("--json", "one JSON object")
     .action(restoreCommand);
-}
-
-function together(value: string, before: string[] = []): string[] {
-  return [...before, value];
 }
 
 async function makeCommand(path: string, options: BackupOptions, version: string): Promise<void> {
@@ -118,43 +107,6 @@ async function restoreCommand(path: string, options: RestoreOptions): Promise<vo
   }
 }
 
-// Keys and places ----------------------------------------------------------------------------------------------------
-
-function locksOf({ backup }: Config, recipients: string[]): Locks {
-  const named = recipients.length > 0 ? recipients : backup.recipients;
-  if (named.length > 0) return { passphrase: null, recipients: named };
-  if (backup.passphrase !== null) return { passphrase: backup.passphrase, recipients: [] };
-  throw new UsageError(
-    "a backup is encrypted: set POSTERN_BACKUP_PASSPHRASE (or POSTERN_BACKUP_PASSPHRASE_FILE), or name an age public key with --recipient.",
-  );
-}
-
-function keysOf({ backup }: Config, identityFile: string | undefined): Keys {
-  const text = identityFile === undefined ? "" : readIdentities(identityFile);
-  const identities = text.split(/\r?\n/).filter((line) => line.startsWith("AGE-SECRET-KEY-"));
-  if (identities.length > 0) return { passphrase: null, identities };
-  if (identityFile !== undefined) throw new UsageError(`${identityFile} holds no age identity (AGE-SECRET-KEY-…)`);
-  if (backup.passphrase !== null) return { passphrase: backup.passphrase, identities: [] };
-  throw new UsageError("what opens the backup is missing: set POSTERN_BACKUP_PASSPHRASE, or name --identity <file>.");
-}
-
-function readIdentities(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
-  }
-}
-
-function blobsOf(config: Config): Blobs {
-  if (config.s3) return createS3Blobs(config.s3);
-  return createFolderBlobs(join(config.data_dir, "blobs"), processEnder(logBeside(config)));
-}
-
-function targetOf(name: string, { backup }: Config): Target {
-  return isS3Address(name) ? s3Target(name, backup.s3) : fileTarget(name);
-}
-
 // What is said -------------------------------------------------------------------------------------------------------
 
 /** Every two seconds on standard error: the result alone is on standard output. */
@@ -168,11 +120,6 @@ function teller(what: string): Progress {
     const seconds = Math.round((now - startedAtMs) / 1000);
     console.error(`${what}: ${step}; ${rows} rows, ${bodies} large bodies, ${sized(bytes)}, ${seconds} s`);
   };
-}
-
-function sized(bytes: number): string {
-  if (bytes < 1e6) return `${Math.ceil(bytes / 1e3)} kB`;
-  return bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`;
 }
 
 function madeText(path: string, made: BackupResult): string {

@@ -10,6 +10,7 @@ import {
   organizationTable,
 } from "../accounts/accounts.ts";
 import { noteCommand } from "../audit/audit.ts";
+import { addMoveCommands } from "./move-organization.ts";
 import { withWorld } from "./with-world.ts";
 
 /** Puts both into the program. */
@@ -49,6 +50,7 @@ export function addOrganizationCommands(program: Command): void {
     .option("--name <name>", "what it is called")
     .option("--json", "one JSON object")
     .action(changeOrganizationCommand);
+  addMoveCommands(organizations);
 }
 
 type SettingOptions = { organization?: string; json?: boolean };

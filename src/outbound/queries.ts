@@ -486,3 +486,12 @@ export function hasQueuedMail(tx: Query, orgId: string, domainId: string) {
     [orgId, domainId],
   );
 }
+
+/** Deliveries of an organization that a node has in hand. Index: delivery_owned. */
+export async function countOwned(db: Query, orgId: string): Promise<number> {
+  const [row] = await db.query<{ n: number }>(
+    "select count(*)::int as n from delivery where owner is not null and org_id = $1",
+    [orgId],
+  );
+  return row?.n ?? 0;
+}

@@ -78,6 +78,8 @@ export function proofNeeded(): Refusal {
   return new Refusal("proof_needed", "show your password again: POST /dashboard/api/proof");
 }
 
+export { deleteOnlyMembers, findKnown, type KnownPerson } from "./queries.ts";
+
 export type OwnOrganization = Pick<OrganizationAccount, "id" | "name" | "plan" | "state"> & {
   role: PersonRole;
   sees_bodies: boolean;

@@ -372,3 +372,24 @@ export function changeMember(tx: Tx, orgId: string, row: { person_id: string; ro
 export function removeMember(tx: Tx, orgId: string, personId: string) {
   return tx.execute("delete from membership where org_id = $1 and person_id = $2", [orgId, personId]);
 }
+
+export type KnownPerson = { id: string; email: string; oidc_subject: string | null };
+
+/** Of people who come from elsewhere: those who are known here, by their id, address or account, and which id they have here. */
+export function findKnown(db: Query, people: KnownPerson[]) {
+  return db.query<{ id: string; here: string }>(
+    `select w.id, p.id as here from unnest($1::uuid[], $2::text[], $3::text[]) as w (id, email, subject)
+       join person p on p.id = w.id or p.email = w.email or p.oidc_subject = w.subject`,
+    [people.map(({ id }) => id), people.map(({ email }) => email), people.map(({ oidc_subject }) => oidc_subject)],
+  );
+}
+
+/** Those who belong to no other organization, and operate nothing. */
+export function deleteOnlyMembers(db: Query, orgId: string) {
+  return db.execute(
+    `delete from person p using membership m
+      where m.org_id = $1 and m.person_id = p.id and not p.is_operator
+        and not exists (select from membership o where o.person_id = p.id and o.org_id <> $1)`,
+    [orgId],
+  );
+}

@@ -393,3 +393,12 @@ export function failDeliveries(tx: Tx, lane: LaneKey, why: { error: string; at: 
     [lane.org_id, lane.webhook_id, why.error, why.at, why.limit],
   );
 }
+
+/** Deliveries of an organization that a dispatcher has in hand. Index: webhook_queue_leased. */
+export async function countClaimed(db: Query, orgId: string): Promise<number> {
+  const [row] = await db.query<{ n: number }>(
+    "select count(*)::int as n from webhook_queue where claim_id is not null and org_id = $1",
+    [orgId],
+  );
+  return row?.n ?? 0;
+}

@@ -53,6 +53,17 @@ export function releaseReferences(tx: Query, owners: readonly Owner[]) {
   );
 }
 
+/** All that an organization held is nobody's then; answers how many references it had. */
+export function releaseAllOf(db: Query, orgId: string) {
+  return db.execute(
+    `with released as (
+       delete from blob_reference where org_id = $1 and owner_id <> '${NOBODY}' returning blob_key)
+     insert into blob_reference (org_id, blob_key, owner_id)
+     select distinct $1::uuid, blob_key, '${NOBODY}'::uuid from released on conflict do nothing`,
+    [orgId],
+  );
+}
+
 /** Those of these owners that have references. Index: blob_reference_by_owner. */
 export function findOwners(tx: Query, owners: readonly { org_id: string; id: string }[]) {
   return tx.query<{ org_id: string; id: string }>(

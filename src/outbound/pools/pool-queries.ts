@@ -264,3 +264,11 @@ export function dropOldUsage(db: Query, before: string, limit: number) {
     [before, limit],
   );
 }
+
+/** Addresses in an organization's pools that are not removed. */
+export function findAddressesOf(db: Query, orgId: string) {
+  return db.query<{ ip: string }>(
+    "select host(ip) as ip from source where org_id = $1 and ip is not null and removed_at is null order by 1",
+    [orgId],
+  );
+}

@@ -7,7 +7,7 @@ import { requirePlan } from "../../accounts/accounts.ts";
 import { countDomainsOfPool, leavePool } from "../../domains/domains.ts";
 import type { Account } from "../../http/http.ts";
 import { normalizeDomain } from "../../mail/address.ts";
-import { isDuplicate, type Tx } from "../../platform/database/db.ts";
+import { isDuplicate, type Query, type Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
 import { isLoopbackAddress } from "../../platform/net/addresses.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
@@ -279,4 +279,9 @@ function sumOf(usage: queries.UsageRow[]): Figures {
     for (const name of ["delivered", "deferred", "bounced", "blocked"] as const) sum[name] += row[name];
   }
   return sum;
+}
+
+/** The addresses that are an organization's own, as text. */
+export async function addressesOf(db: Query, orgId: string): Promise<string[]> {
+  return (await queries.findAddressesOf(db, orgId)).map(({ ip }) => ip);
 }

@@ -21,7 +21,9 @@ export function laneWatch(world: HomelessWorld): () => Promise<void> {
   const reported = "Deliveries that nobody will look at; anything but 0 is a fault";
   const gauge = world.metrics.gauge("postern_deliveries_unwatched", reported);
   return async () => {
-    await rehome(world);
+    const given = await giveLanes(world);
+    if (given > 0)
+      world.log.error({ deliveries: given }, "mail waited in lanes that are not there; it was given others");
     const nowMs = world.clock.now();
     const at = { due_before: new Date(nowMs - OVERLOOKED_MS), ahead: new Date(nowMs + AHEAD_MAX_MS) };
     const [row] = await queries.countUnwatched(world.db, { now: new Date(nowMs), ...at });
@@ -29,10 +31,10 @@ export function laneWatch(world: HomelessWorld): () => Promise<void> {
   };
 }
 
-async function rehome(world: HomelessWorld): Promise<void> {
+/** Gives free mail without a lane one, up to a thousand deliveries; answers how many there were. */
+export async function giveLanes(world: Pick<World, "db" | "clock" | "log">): Promise<number> {
   const homeless = await queries.findHomeless(world.db, ROWS_AT_ONCE);
-  if (homeless.length === 0) return;
-  world.log.error({ deliveries: homeless.length }, "mail waited in lanes that are not there; it is given others");
+  if (homeless.length === 0) return 0;
   const findLane = laneFinder(world);
   const chooseExit = exitChooser(world);
   const findPlan = planFinder(world);
@@ -47,4 +49,5 @@ async function rehome(world: HomelessWorld): Promise<void> {
     }),
   );
   await queries.rehomeFree(world.db, rows);
+  return homeless.length;
 }

@@ -60,6 +60,19 @@ export async function keepMasterKey(world: KeyWorld, isFresh: () => Promise<bool
   await useKeyRing(world);
 }
 
+/** The first keys of a database that has none yet are those of another cell, with a data key of its own to go on with. */
+export async function adoptKeyRing(world: KeyWorld, ring: KeyRing, isFresh: () => Promise<boolean>): Promise<void> {
+  const { db, config } = world;
+  await db.transaction(async (tx) => {
+    await lock(tx);
+    refuseWrong(await judgeMasterKey(tx, config.master_key), config);
+    if ((await readRings(tx)).length > 0 || !(await isFresh()))
+      throw new Error("the database has keys of its own already");
+    await keepRing(tx, config.master_key, withNewDataKey(ring, newestDataKey(ring) + 1));
+  });
+  await useKeyRing(world);
+}
+
 /**
  * After the loss of the right key: this one counts from now on, and what the lost one sealed stays lost. False where this one
  * is the right one: nothing changes.

@@ -20,7 +20,14 @@ import { type Resealed, resealAll } from "./reseal.ts";
 import type { SealedColumn } from "./sealed-columns.ts";
 
 export type RotateWorld = Pick<World, "db" | "seal" | "config">;
-export type KeyUse = { machine: string; pid: number; master_key: Buffer; newest_data_key: number; seals_with: number };
+export type KeyUse = {
+  process: string;
+  machine: string;
+  pid: number;
+  master_key: Buffer;
+  newest_data_key: number;
+  seals_with: number;
+};
 
 /** A process that was silent for so long has ended, or stands still. */
 const ALIVE_S = 30;
@@ -29,7 +36,7 @@ const LOOK_EVERY_MS = 500;
 /** Every process that is alive, by which master key it has. */
 export function listUses(db: Query): Promise<KeyUse[]> {
   return db.query<KeyUse>(
-    `select machine, pid, master_key, newest_data_key, seals_with from key_ring_use
+    `select process, machine, pid, master_key, newest_data_key, seals_with from key_ring_use
       where seen_at > clock_timestamp() - $1 * interval '1 second' order by machine, pid, process`,
     [ALIVE_S],
   );

@@ -74,6 +74,11 @@ export async function unpackSent(tx: Tx, orgId: string, ids: readonly string[]):
   if (ids.length > 0) await queries.unpackDays(tx, orgId, daysOf(ids));
 }
 
+/** Mail of these days came from elsewhere: they are looked at again. */
+export async function packDaysAgain(db: Query, days: readonly string[]): Promise<void> {
+  await queries.forgetNoted(db, days.map(idsOf));
+}
+
 /**
  * After the commit of what `unpackSent` began: their days are packed again. A round that is at such a day right now may note it all
  * the same; then mail of this organization and day is read from its rows, which only takes longer.

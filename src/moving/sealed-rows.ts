@@ -1,0 +1,48 @@
+// Sealed values of a row that moves: opened where it comes from, and sealed with the keys of where it goes. In between they lie in the
+// encrypted file alone. Columns that hold such values are known by setup/sealed-columns.ts.
+
+import type { Blobs } from "../platform/storage/blobs.ts";
+import type { Seal } from "../platform/storage/seal.ts";
+import { SEALED_COLUMNS } from "../setup/sealed-columns.ts";
+
+export type JsonRow = Record<string, unknown>;
+
+/** Has this table any? Of others the lines need not be read. */
+export function hasSealed(table: string): boolean {
+  return SEALED_COLUMNS.some((column) => column.table === table);
+}
+
+/** The row with what it seals in the clear, a large held reply that lies in the store included. Throws SealBroken. */
+export async function openRow(
+  world: { seal: Seal; blobs: Pick<Blobs, "get"> },
+  table: string,
+  row: JsonRow,
+): Promise<JsonRow> {
+  const whole = table === "masked_held" ? await fromStore(world.blobs, row) : row;
+  return changed(table, whole, (value, context) => world.seal.open(value, context));
+}
+
+export function sealRow(seal: Seal, table: string, row: JsonRow): JsonRow {
+  return changed(table, row, (value, context) => seal.seal(value, context));
+}
+
+async function fromStore(blobs: Pick<Blobs, "get">, row: JsonRow): Promise<JsonRow> {
+  if (typeof row.blob_key !== "string") return row;
+  const bytes = await blobs.get(row.blob_key);
+  return { ...row, blob_key: null, sealed: bytes === null ? null : asText(bytes) };
+}
+
+function changed(table: string, row: JsonRow, change: (value: Buffer, context: string) => Buffer): JsonRow {
+  const result = { ...row };
+  for (const { column, context } of SEALED_COLUMNS.filter((one) => one.table === table)) {
+    const value = row[column];
+    if (typeof value !== "string") continue;
+    result[column] = asText(change(Buffer.from(value.slice(2), "hex"), context(row as Record<string, string>)));
+  }
+  return result;
+}
+
+/** As PostgreSQL writes bytes. */
+function asText(bytes: Buffer): string {
+  return `\\x${bytes.toString("hex")}`;
+}
