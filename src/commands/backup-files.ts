@@ -10,6 +10,8 @@ import { UsageError } from "../platform/process/usage-error.ts";
 import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
 import { logBeside } from "./command-config.ts";
 
+const PASSPHRASE_CHARACTERS_MIN = 12;
+
 /** For an option that may be said several times. */
 export function together(value: string, before: string[] = []): string[] {
   return [...before, value];
@@ -18,9 +20,17 @@ export function together(value: string, before: string[] = []): string[] {
 export function locksOf({ backup }: Config, recipients: string[]): Locks {
   const named = recipients.length > 0 ? recipients : backup.recipients;
   if (named.length > 0) return { passphrase: null, recipients: named };
-  if (backup.passphrase !== null) return { passphrase: backup.passphrase, recipients: [] };
+  if (backup.passphrase !== null) return { passphrase: longEnough(backup.passphrase), recipients: [] };
   throw new UsageError(
     "a backup is encrypted: set POSTERN_BACKUP_PASSPHRASE (or POSTERN_BACKUP_PASSPHRASE_FILE), or name an age public key with --recipient.",
+  );
+}
+
+/** Only what makes a backup asks: older ones with a shorter passphrase are still read. */
+function longEnough(passphrase: string): string {
+  if ([...passphrase].length >= PASSPHRASE_CHARACTERS_MIN) return passphrase;
+  throw new UsageError(
+    `POSTERN_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_CHARACTERS_MIN} characters, and whoever gets hold of a backup can try as many as they like: take a longer one (openssl rand -base64 24 makes one), or name an age public key with --recipient.`,
   );
 }
 

@@ -1,12 +1,15 @@
 // The server's commands as programs run them: JSON of each, and a database that is away.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
-import { resolve } from "node:path";
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { inheritedEnv } from "../../test/support/inherited-env.ts";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { processedMail, type Receiving, startTestReceiving, takenId } from "../../test/support/receiving.ts";
+import { seal } from "../backup/envelope.ts";
 
 const MAIN = resolve(import.meta.dirname, "../main.ts");
 let r: Receiving;
@@ -104,6 +107,34 @@ test("a backup says in words which file it cannot have, and which recipient is w
   assert.deepEqual(full, [2, "postern: /dev/full/b does not exist: a part of its path is no folder.\n"]);
   const recipient = ended("backup", `${r.api.config.data_dir}/b`, "--recipient", "somebody");
   assert.deepEqual(recipient, [2, "postern: --recipient somebody is no age public key: it begins with age1.\n"]);
+});
+
+test("a backup is not made with a short passphrase, and one that was made with it is still opened", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "postern-passphrase-"));
+  const target = join(folder, "b");
+  const file = join(folder, "passphrase");
+  writeFileSync(file, "\u{1f512}".repeat(11));
+  const given: Record<string, string>[] = [
+    { POSTERN_BACKUP_PASSPHRASE: "x" },
+    { POSTERN_BACKUP_PASSPHRASE: "elevenchars" },
+    { POSTERN_BACKUP_PASSPHRASE_FILE: file },
+  ];
+  for (const env of given) {
+    const { status, stderr } = postern(["backup", target], env);
+    assert.equal(status, 2, stderr);
+    assert.match(stderr, /^postern: POSTERN_BACKUP_PASSPHRASE has fewer than 12 characters.*: take a longer one/);
+    assert.doesNotMatch(stderr, /eleven/);
+    assert.equal(existsSync(target), false);
+  }
+  const older = join(folder, "older");
+  const nothing = (async function* () {
+    yield Buffer.from("no frame");
+  })();
+  writeFileSync(older, await buffer(await seal(nothing, { passphrase: "x", recipients: [] })));
+  const verified = (word: string) => postern(["backup", "verify", older], { POSTERN_BACKUP_PASSPHRASE: word }).stderr;
+  assert.match(verified("y"), /does not open with this passphrase/);
+  assert.match(verified("x"), /^postern: .*(damaged|not a backup)/);
+  rmSync(folder, { recursive: true });
 });
 
 test("output that cannot be written fails, and says so", () => {
