@@ -210,7 +210,36 @@ describe("the doctor and the database", () => {
     assert.equal(only(checks, "database").status, "problem");
     assert.match(only(checks, "database").says, /does not answer/);
     const noFile = await look({ DATABASE_URL: `postgresql://nobody@127.0.0.1:1/none?sslrootcert=${dir}/nope` });
-    assert.match(only(noFile, "database").says, /ENOENT.*nope/);
+    assert.match(only(noFile, "database").says, /^The database cannot be used: ENOENT.*nope/);
+  });
+
+  it("sees a server that answers and refuses: the password, the database, or a role that is not there", async () => {
+    const refused = async (change: (url: URL) => void, key = "DATABASE_URL") => {
+      const url = new URL(database.url);
+      change(url);
+      const found = named(await look({ [key]: url.href }), "database").find(({ status }) => status === "problem");
+      assert.doesNotMatch(JSON.stringify(found), /wrong-word/);
+      return `${found?.says} ${found?.remedy}`;
+    };
+    const password = await refused((url) => Object.assign(url, { password: "wrong-word" }));
+    assert.match(
+      password,
+      /^The database cannot be used: password authentication failed for user .*\. Write the role's password into DATABASE_URL, or/,
+    );
+    const role = await refused((url) => Object.assign(url, { username: "nobody_here" }));
+    assert.match(role, /^The database cannot be used: .*"nobody_here".*: create role <role> login/);
+    const none = await refused((url) => Object.assign(url, { password: "" }));
+    assert.match(
+      none,
+      /^The database cannot be used: the server asks for a password, and DATABASE_URL has none\. Write/,
+    );
+    const absent = await refused((url) => Object.assign(url, { pathname: "/no_such_database" }));
+    assert.match(
+      absent,
+      /cannot be used: database "no_such_database" does not exist\. Make it, as a superuser: create d/,
+    );
+    const pooler = await refused((url) => Object.assign(url, { password: "wrong-word" }), "POSTERN_DATABASE_POOLER");
+    assert.match(pooler, /^The pooler of POSTERN_DATABASE_POOLER cannot be used: password authentication failed/);
   });
 
   it("sees a role that may not make the tables which are missing", async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import pg from "pg";
 import type { FoundConfig } from "../config.ts";
 import { createClock } from "../platform/clock.ts";
-import { databaseTrouble, OWN_IT } from "../platform/database/database-trouble.ts";
+import { databaseTrouble, databaseWords, OWN_IT } from "../platform/database/database-trouble.ts";
 import { OLDEST_POSTGRES, readMigrations } from "../platform/database/migrate.ts";
 import { type DatabasePlace, findDatabase } from "../platform/postgres/database-folder.ts";
 import { runningEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
@@ -78,9 +78,9 @@ async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
     await client.connect();
     return [...(await readDatabase(client, config)), ...(await checkKey(client, config))];
   } catch (error) {
-    const { why, remedy } = databaseTrouble(error);
+    const { remedy } = databaseTrouble(error);
     const otherwise = "Check DATABASE_URL, that the server runs, and that it takes connections from here";
-    return [problem("database", `The database does not answer: ${why}.`, `${remedy ?? otherwise}.`)];
+    return [problem("database", `The database ${databaseWords(error)}.`, `${remedy ?? otherwise}.`)];
   } finally {
     await client?.end().catch(() => undefined);
   }

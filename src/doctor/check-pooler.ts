@@ -2,7 +2,7 @@
 // transaction that sets what it needs, without options at the start of the session.
 import pg from "pg";
 import type { FoundConfig } from "../config.ts";
-import { databaseTrouble } from "../platform/database/database-trouble.ts";
+import { databaseWords } from "../platform/database/database-trouble.ts";
 import { beginWith } from "../platform/database/session-settings.ts";
 import { type Check, ok, problem } from "./check.ts";
 
@@ -19,7 +19,7 @@ export async function checkPooler({ database_url, database_pooler_url }: PoolerC
   try {
     behind = await whichIs(database_pooler_url);
   } catch (error) {
-    const says = `The pooler of POSTERN_DATABASE_POOLER does not answer: ${databaseTrouble(error).why}.`;
+    const says = `The pooler of POSTERN_DATABASE_POOLER ${databaseWords(error)}.`;
     return [problem("database", says, "Check that address and that the pooler runs, or leave the setting out.")];
   }
   const direct = await whichIs(database_url).catch(() => null);

@@ -96,7 +96,7 @@ async function outcome(url: string): Promise<string> {
     const says = (explainStart(config, error) as Error).message;
     const [check] = await checkDatabase({ ...config, master_key: null });
     const [, why = ""] = /cannot be used: (.*?)(?:\. [A-Z].*)?$/.exec(says) ?? [];
-    assert.ok(why !== "" && check?.says === `The database does not answer: ${why}.`, `${says}\n${check?.says}`);
+    assert.ok(why !== "" && check?.says === `The database cannot be used: ${why}.`, `${says}\n${check?.says}`);
     const remedy = check?.remedy?.replace(/\.$/, "") ?? "";
     assert.ok(says.endsWith(remedy) || remedy.startsWith("Check DATABASE_URL"), `${says}\n${remedy}`);
     assert.doesNotMatch(says, /error:|routines|[A-Z]+_[A-Z]+_[A-Z]+/);

@@ -18,7 +18,8 @@ const CERTIFICATE_REMEDIES: readonly (readonly [code: RegExp, remedy: string])[]
   [/EXPIRED|NOT_YET_VALID/, "Renew the server's certificate, and compare the clocks of both machines"],
 ];
 
-type Failure = Error & { code?: string; cert?: { subjectaltname?: string } };
+/** `severity` is there where the server itself said it. */
+type Failure = Error & { code?: string; severity?: string; syscall?: string; cert?: { subjectaltname?: string } };
 type Rule = (failure: Failure) => DatabaseTrouble | null;
 
 const RULES: Rule[] = [
@@ -43,6 +44,13 @@ const RULES: Rule[] = [
       ? {
           why: "the server wants a certificate from its clients",
           remedy: "Add sslcert=/path/client.pem and sslkey=/path/client-key.pem to DATABASE_URL",
+        }
+      : null,
+  ({ message }) =>
+    /client password must be a (non-empty )?string/.test(message)
+      ? {
+          why: "the server asks for a password, and DATABASE_URL has none",
+          remedy: "Write the role's password into DATABASE_URL: postgresql://role:password@host:5432/database",
         }
       : null,
   ({ message }) =>
@@ -76,7 +84,10 @@ export function connectionTrouble(error: unknown): DatabaseTrouble | null {
 /** What the operator does about an answer of the server, by its SQLSTATE. */
 const SERVER_REMEDIES: Record<string, string> = {
   [INSUFFICIENT_PRIVILEGE]: OWN_IT,
-  "28P01": "Write the role's password into DATABASE_URL, or give the role that one: alter role <role> password '…'",
+  [NOT_ALLOWED]:
+    "Let this role log in from here: it must exist (create role <role> login password '…'), and the server's pg_hba.conf must admit it",
+  "28P01":
+    "Write the role's password into DATABASE_URL, or give the role that one: alter role <role> password '…'. A role that does not exist is refused in the same words: create role <role> login password '…'",
   "3D000":
     "Make it, as a superuser: create database <name> owner <role>. Or correct the name at the end of DATABASE_URL",
   "53300": "Raise max_connections, or lower POSTERN_DATABASE_CONNECTIONS",
@@ -87,6 +98,13 @@ export function databaseTrouble(error: unknown): DatabaseTrouble {
   const { code = "", message } = error as Failure;
   const known = connectionTrouble(error);
   return known ?? { why: message || code || "unknown", remedy: SERVER_REMEDIES[code] ?? null };
+}
+
+/** What is wrong with it, as a clause: only what nobody answers is called silent. */
+export function databaseWords(error: unknown): string {
+  const { severity, syscall } = error as Failure;
+  const isSilent = severity === undefined && syscall !== "open" && connectionTrouble(error) === null;
+  return `${isSilent ? "does not answer" : "cannot be used"}: ${databaseTrouble(error).why}`;
 }
 
 function ofCertificate({ code = "", cert }: Failure): DatabaseTrouble | null {

@@ -81,6 +81,7 @@ describe("a start that fails", () => {
     const config = configOf({ DATABASE_URL: "postgresql://h/db" });
     for (const [code, remedy] of [
       ["28P01", /refused\. Write the role's password into DATABASE_URL, or /],
+      ["28000", /refused\. Let this role log in from here: .*pg_hba\.conf/],
       ["3D000", /refused\. Make it, as a superuser: create database <name> owner <role>\. Or correct /],
       ["53300", /refused\. Raise max_connections, or lower POSTERN_DATABASE_CONNECTIONS/],
     ] as const) {
