@@ -81,6 +81,7 @@ describe("a setting that is wrong", () => {
     ["POSTERN_ALLOWED_NETWORKS", ["*", "10.0.0.0/"]],
     ["POSTERN_PUBLIC_ADDRESSES", ["foo", "10.0.0.0/8", "192.0.2.1:25", "1.2.3"]],
     ["POSTERN_BASE_URL", ["mail.example.eu", "ftp://mail.example.eu", "https://mail.example.eu/?a", "https://a.eu/#x"]],
+    ["POSTERN_BASE_URL", ["https://a.eu/mail", "https://a.eu/mail/", "https://a.eu//x", "https://a.eu\\mail"]],
     ["POSTERN_S3_ENDPOINT", ["s3.example.eu", "ftp://s3.example.eu"]],
     [
       "DATABASE_URL",
@@ -100,6 +101,12 @@ describe("a setting that is wrong", () => {
         assert.ok(found[0]?.startsWith(variable), found[0]);
       }
     }
+  });
+
+  it("is a public address with a path, as the dashboard and its links are at the root of a host name", () => {
+    assert.deepEqual(problemsOf({ POSTERN_BASE_URL: "https://a.eu/mail" }), [
+      'POSTERN_BASE_URL is "https://a.eu/mail", which has a path. Postern needs a host name of its own: write https://<that name> alone.',
+    ]);
   });
 
   it("is a pooler that is no database's address", () => {
@@ -133,12 +140,12 @@ describe("a setting that is wrong", () => {
       POSTERN_LOG_LEVEL: "WARN",
       POSTERN_DNS: "192.0.2.1, 192.0.2.2:5353 [2001:db8::1]:53 [2001:db8::2]",
       POSTERN_PROXY_PROTOCOL_FROM: "10.0.0.7,10.0.0.0/8 2001:db8::/32 ::1",
-      POSTERN_BASE_URL: "https://mail.example.eu/postern/",
+      POSTERN_BASE_URL: "https://mail.example.eu:8443/",
       DATABASE_URL: "postgresql://postern@/postern?host=/run/postgresql",
     };
     const config = readConfig({ POSTERN_DATA: join(dir, "fresh"), ...right });
     assert.equal(config.log_level, "warn");
-    assert.equal(config.base_url, "https://mail.example.eu/postern");
+    assert.equal(config.base_url, "https://mail.example.eu:8443");
     assert.equal(printableConfig(config).database, "/run/postgresql");
   });
 });

@@ -283,11 +283,14 @@ function baseUrl(reader: Reader, { hostname, http, https }: Web): string {
   const ofHttps = https && `https://${hostname}${https.port === 443 ? "" : `:${https.port}`}`;
   const ofHttp = `http://${http.host.includes(":") ? `[${http.host}]` : http.host}:${http.port}`;
   const text = reader.env.POSTERN_BASE_URL || (ofHttps ?? ofHttp);
-  // Paths are put behind it: a query or a fragment would swallow them.
-  if (isWebAddress(text) && !/[?#@]/.test(text)) return text.replace(/\/+$/, "");
-  reader.problems.push(
-    `POSTERN_BASE_URL is "${withoutPassword(text)}"; write the public address alone, such as https://mail.example.eu.`,
-  );
+  const bare = text.replace(/\/+$/, "");
+  // Paths are put behind it: a query or a fragment would swallow them. The dashboard is at the root, and so are its cookies.
+  const isAddress = isWebAddress(bare) && !/[?#@]/.test(bare);
+  if (isAddress && new URL(bare).pathname === "/") return bare;
+  const otherwise = isAddress
+    ? ", which has a path. Postern needs a host name of its own: write https://<that name> alone."
+    : "; write the public address alone, such as https://mail.example.eu.";
+  reader.problems.push(`POSTERN_BASE_URL is "${withoutPassword(text)}"${otherwise}`);
   return "http://127.0.0.1:8080";
 }
 
