@@ -83,6 +83,37 @@ describe("a secret", () => {
   });
 });
 
+describe("a secret in a file of more lines than one", () => {
+  it("is a problem, not a secret with a line break in it, and is not repeated", () => {
+    for (const name of SECRETS.filter((one) => one !== "POSTERN_BACKUP_PASSPHRASE")) {
+      for (const text of ["hidden-word\nmore", "\nhidden-word\n", "# ours\r\nhidden-word\r\n"]) {
+        const path = file("lines", text);
+        const { env, problems } = gatherSettings({ [`${name}_FILE`]: path });
+        assert.deepEqual(problems, [
+          `${name}_FILE names ${path}, which has more than one line; leave the secret alone in it.`,
+        ]);
+        assert.deepEqual(env, {});
+      }
+    }
+  });
+
+  it("is one, too, as a credential", () => {
+    const path = file("POSTERN_S3_SECRET_KEY", "hidden-word\nmore\n");
+    const { env, problems } = gatherSettings({ CREDENTIALS_DIRECTORY: dir });
+    rmSync(path);
+    assert.deepEqual(problems, [
+      `POSTERN_S3_SECRET_KEY: the credential ${path} has more than one line; leave the secret alone in it.`,
+    ]);
+    assert.equal(env.POSTERN_S3_SECRET_KEY, undefined);
+  });
+
+  it("opens a backup that was made with it, as a passphrase may have lines", () => {
+    const path = file("words", "four words\nof mine\n");
+    const { env, problems } = gatherSettings({ POSTERN_BACKUP_PASSPHRASE_FILE: path });
+    assert.deepEqual([env.POSTERN_BACKUP_PASSPHRASE, problems], ["four words\nof mine", []]);
+  });
+});
+
 describe("a file of settings", () => {
   it("gives what the environment does not, with comments and quotes, and files of secrets too", () => {
     const path = file(

@@ -4,6 +4,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 
+/** Backups that were made with one of several lines must still open. */
+const PASSPHRASE = "POSTERN_BACKUP_PASSPHRASE";
+
 /** Secrets, or what may hold a password. Each may also be in a file: `<name>_FILE`, or a credential of this name. */
 export const SECRETS = [
   "DATABASE_URL",
@@ -12,7 +15,7 @@ export const SECRETS = [
   "POSTERN_S3_ACCESS_KEY",
   "POSTERN_S3_SECRET_KEY",
   "POSTERN_RSPAMD_URL",
-  "POSTERN_BACKUP_PASSPHRASE",
+  PASSPHRASE,
   "POSTERN_BACKUP_S3_ACCESS_KEY",
   "POSTERN_BACKUP_S3_SECRET_KEY",
   "POSTERN_OIDC_CLIENT_SECRET",
@@ -89,9 +92,8 @@ function takeSecret(gathered: Gathered, name: string, from: NodeJS.ProcessEnv): 
 }
 
 function readSecret(path: string, variable: string, problems: string[]): string | undefined {
-  const text = readFile(path, (why) => problems.push(`${variable} names ${path}, which ${why}.`));
-  if (text === "") problems.push(`${variable} names ${path}, which is empty.`);
-  return text || undefined;
+  const refuse = (why: string) => problems.push(`${variable} names ${path}, which ${why}.`);
+  return readOneLine(path, variable === `${PASSPHRASE}_FILE`, refuse) || undefined;
 }
 
 /** systemd gives only the credentials that its unit asks for. */
@@ -101,10 +103,17 @@ function readIfThere(path: string, name: string, problems: string[]): string | u
     const problem = `${name}: the credential ${path} ${why}.`;
     if (why !== ABSENT && !problems.includes(problem)) problems.push(problem);
   };
+  // An empty one is not as if there were none: a master key would be made in its place.
+  return readOneLine(path, name === PASSPHRASE, refuse);
+}
+
+/** A second line is another secret, a comment or a slip: no key, password or address has one. */
+function readOneLine(path: string, mayHaveMore: boolean, refuse: (why: string) => void): string | undefined {
   const text = readFile(path, refuse);
-  // Not as if there were none: a master key would be made in its place.
   if (text === "") refuse("is empty");
-  return text;
+  if (mayHaveMore || !/[\r\n]/.test(text ?? "")) return text;
+  refuse("has more than one line; leave the secret alone in it");
+  return undefined;
 }
 
 const ABSENT = "does not exist";
