@@ -162,6 +162,13 @@ describe("a variable that is no setting", () => {
     ]);
   });
 
+  it("is reported where it is about a sign-in provider that is not set, and not where it is", () => {
+    const more = { POSTERN_OIDC_DOMAINS: "a.example", POSTERN_OIDC_NAME: "Ours", POSTERN_OIDC_ROLE: "admin" };
+    assert.deepEqual(unusedOf(more), Object.keys(more));
+    const access = { POSTERN_OIDC_CLIENT_ID: "postern", POSTERN_OIDC_CLIENT_SECRET: "s" };
+    assert.deepEqual(unusedOf({ ...more, ...access, POSTERN_OIDC_ISSUER: "https://login.example" }), []);
+  });
+
   it("is not reported when it is not ours", () => {
     const cluster = { POSTERN_PORT: "tcp://10.0.0.1:80", POSTERN_PORT_80_TCP: "x", POSTERN_SERVICE_HOST: "10.0.0.1" };
     const rest = { POSTERN_SUBMISSIONS: "127.0.0.1:465", POSTERN_GREYLISTING: "1", POSTERN_RETENTION_BODY_DAYS: "40" };

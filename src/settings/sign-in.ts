@@ -25,15 +25,14 @@ export function oidcSettings({ env, problems }: Reader): OidcSettings | null {
     POSTERN_OIDC_ISSUER: issuer,
     POSTERN_OIDC_CLIENT_ID: client_id,
     POSTERN_OIDC_CLIENT_SECRET: client_secret,
-    POSTERN_OIDC_NAME: name,
-    POSTERN_OIDC_DOMAINS: domains = "",
-    POSTERN_OIDC_ROLE: role = "viewer",
   } = env;
   if (!issuer && !client_id && !client_secret) return null;
   if (!issuer || !client_id || !client_secret) {
     problems.push("POSTERN_OIDC_ISSUER, _CLIENT_ID and _CLIENT_SECRET belong together; set all three or none.");
     return null;
   }
+  // Read only now: without a provider they have no effect, which is said of those that nothing reads.
+  const { POSTERN_OIDC_NAME: name, POSTERN_OIDC_DOMAINS: domains = "", POSTERN_OIDC_ROLE: role = "viewer" } = env;
   if (!isIssuer(issuer))
     problems.push(
       `POSTERN_OIDC_ISSUER is "${issuer}"; write the provider's https address, such as https://login.example.com.`,
