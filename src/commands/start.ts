@@ -13,6 +13,7 @@ import { firstSetUpLink, showSetUpLink } from "../people/people.ts";
 import { neededPlaces, refuseTakenPlaces } from "../platform/net/free-places.ts";
 import { holdPlaces } from "../platform/net/held-places.ts";
 import { placesOf } from "../platform/net/places.ts";
+import { refuseUnusableFiles } from "../platform/net/server-tls.ts";
 import { collectLessOften } from "../platform/process/collect-less-often.ts";
 import { leaveRoot } from "../platform/process/leave-root.ts";
 import { trimMemory } from "../platform/process/trim-memory.ts";
@@ -53,6 +54,7 @@ async function start(options: { roles?: Role[]; user?: string }): Promise<void> 
   collectLessOften();
   const found = findConfig();
   const signal = watchSignals(found);
+  refuseUnusableFiles(found, roles);
   await refuseTakenPlaces(found, roles);
   const places = neededPlaces(found, roles);
   const exposed = placesOf(found).some(({ host }) => !isLocal(host));

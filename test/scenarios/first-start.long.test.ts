@@ -5,11 +5,12 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { makeSelfSigned } from "../../src/platform/net/self-signed.ts";
 import { plainDatabase, type TestDatabase } from "../support/database.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
 import { posternSettings, startPostern } from "../support/postern-process.ts";
@@ -75,6 +76,30 @@ test("a start that finds ports taken names them all before anything is made", as
     assert.match(failed.stderr, new RegExp(`:\\d+ \\(${variable}\\) is in use by another program\\. Stop `));
   }
   assert.equal(existsSync(join(folder, "data/postgres")), false, "no database, and no organization in it");
+});
+
+test("a start whose certificate and key do not belong together is refused before anything is made, where they are shown", async () => {
+  const [one, other] = [
+    makeSelfSigned(["mx.postern.test"], Date.now()),
+    makeSelfSigned(["mx.postern.test"], Date.now()),
+  ];
+  const files = { POSTERN_TLS_CERT: join(folder, "pair.pem"), POSTERN_TLS_KEY: join(folder, "pair-key.pem") };
+  writeFileSync(files.POSTERN_TLS_CERT, one.cert);
+  writeFileSync(files.POSTERN_TLS_KEY, other.key);
+  const failed = await postern(["start"], files);
+  assert.equal(failed.code, 1);
+  assert.match(
+    failed.stderr,
+    /^postern: the certificate .*pair\.pem \(POSTERN_TLS_CERT\) with the key .* does not belong/m,
+  );
+  assert.equal(existsSync(join(folder, "data/postgres")), false, "no database, and no organization in it");
+  const elsewhere = {
+    ...files,
+    DATABASE_URL: "postgresql://127.0.0.1:9/postern",
+    POSTERN_DATA: join(folder, "pair"),
+  };
+  assert.match((await postern(["start"], elsewhere)).stderr, /POSTERN_TLS_CERT/, "the database was not asked");
+  assert.match((await postern(["start", "--roles", "clock"], elsewhere)).stderr, /DATABASE_URL.*ECONNREFUSED/);
 });
 
 test("a first start leaves the keys in a file where there is no terminal, and says when it stops", async () => {

@@ -4,7 +4,7 @@ import { X509Certificate } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext, type SecureContext } from "node:tls";
-import type { Config } from "../../config.ts";
+import type { Config, Role } from "../../config.ts";
 import { keyFileWords } from "../../text/tls-words.ts";
 import type { World } from "../world.ts";
 import { makeSelfSigned } from "./self-signed.ts";
@@ -37,6 +37,15 @@ export function serverTls(world: TlsWorld, issued: () => SecureContext | null = 
   };
 }
 
+type TlsConfig = Pick<Config, "tls_cert_file" | "tls_key_file" | "https">;
+
+/** Before anything is made: throws where these roles would show the operator's files, and they cannot be used. */
+export function refuseUnusableFiles(config: TlsConfig, roles: readonly Role[]): void {
+  const given = givenFiles(config);
+  const isShown = roles.includes("mx") || roles.includes("submission") || (roles.includes("api") && config.https);
+  if (given && isShown) loadGiven(given);
+}
+
 /** A start with files that are none is to say which ones. */
 function loadGiven(files: Files): Loaded {
   try {
@@ -51,9 +60,11 @@ function loadGiven(files: Files): Loaded {
 type Files = { cert: string; key: string };
 
 function certificateFiles(world: TlsWorld): Files {
-  const { tls_cert_file, tls_key_file } = world.config;
-  if (tls_cert_file && tls_key_file) return { cert: tls_cert_file, key: tls_key_file };
-  return selfSignedFiles(world.config, world.clock.now());
+  return givenFiles(world.config) ?? selfSignedFiles(world.config, world.clock.now());
+}
+
+function givenFiles({ tls_cert_file, tls_key_file }: Omit<TlsConfig, "https">): Files | null {
+  return tls_cert_file && tls_key_file ? { cert: tls_cert_file, key: tls_key_file } : null;
 }
 
 /**
