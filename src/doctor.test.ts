@@ -368,6 +368,17 @@ describe("the doctor and the outside world", () => {
     assert.equal(only(await look(port, "127.0.0.1"), "port 25").status, "problem");
   });
 
+  it("does not blame port 25 where the server's name has no address", async () => {
+    const { status, says, remedy } = only(await look({}, "mx.no-such-host.invalid"), "port 25");
+    assert.equal(status, "problem");
+    // Without a name server on this machine it is not known that there is none.
+    assert.match(
+      says,
+      /there is no host mx\.no-such-host\.invalid, as its name has no address|no name server answers where/,
+    );
+    assert.doesNotMatch(remedy ?? "", /close port 25/);
+  });
+
   it("writes, reads and removes an object in the bucket", async () => {
     const objects = new Map<string, Buffer>();
     let refuses = false;

@@ -14,6 +14,9 @@ const GREETING_MS = 10_000;
 const GREETING_LENGTH_MAX = 100;
 /** This machine has no route there, such as one without IPv6. */
 const NO_WAY = new Set(["ENETUNREACH", "EADDRNOTAVAIL", "EHOSTUNREACH"]);
+/** Of getaddrinfo: the name has no address, and nobody said whether it has one. */
+const UNKNOWN_NAME = "ENOTFOUND";
+const NO_NAME = new Set([UNKNOWN_NAME, "EAI_AGAIN", "EAI_FAIL"]);
 
 /** The one check that talks to a stranger, hence only when asked for. */
 export async function checkWayOut(server: string | null, { testing }: Pick<FoundConfig, "testing">): Promise<Check> {
@@ -27,11 +30,22 @@ export async function checkWayOut(server: string | null, { testing }: Pick<Found
   const port = testing.outbound_port ?? SMTP_PORT;
   const greeting = await readGreeting(server, port);
   if (greeting.startsWith("220")) return ok(OUT, `${server} answers on port ${port}: ${greeting}`);
+  if (NO_NAME.has(greeting)) return withoutAddress(server, greeting);
   return problem(
     OUT,
     `${server} cannot be reached on port ${port}: ${greeting}.`,
     "Many hosts close port 25: ask them to open it, or send through a relay.",
   );
+}
+
+/** Nobody was called: it says nothing about the port. */
+function withoutAddress(server: string, code: string): Check {
+  if (code === UNKNOWN_NAME) {
+    const says = `Whether mail can leave was not tried: there is no host ${server}, as its name has no address.`;
+    return problem(OUT, says, "Correct the name, or name another mail server that may be called.");
+  }
+  const says = `Whether mail can leave was not tried: no name server answers where ${server} is (${code}).`;
+  return problem(OUT, says, "See that this machine can look names up, or name the server by its IP address.");
 }
 
 type InConfig = Pick<FoundConfig, "mx" | "mx_host" | "internal" | "testing">;
