@@ -11,14 +11,14 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close().closeAllConnections();
 });
 
-/** A cell that has these domains; `has` may change, and `asked` counts. */
+/** A cell that has these domains, hosts and keys; `has` may change, and `asked` counts. */
 async function cellWith(name: string, has: Set<string> | "trouble", moving: Set<string> = new Set()) {
   const cell = { name, internal: "", http: "", mx: "", submission: "", asked: 0, has };
   const server = createServer((request, response) => {
     cell.asked += 1;
-    const domain = new URL(request.url ?? "", "http://x").searchParams.get("domain") ?? "";
+    const [value = ""] = new URL(request.url ?? "", "http://x").searchParams.values();
     if (cell.has === "trouble") response.writeHead(503).end("{}");
-    else response.end(JSON.stringify({ owns: cell.has.has(domain), ...(moving.has(domain) && { moving: true }) }));
+    else response.end(JSON.stringify({ owns: cell.has.has(value), ...(moving.has(value) && { moving: true }) }));
   }).listen(0, "127.0.0.1");
   servers.push(server);
   await new Promise((done) => server.once("listening", done));
@@ -71,6 +71,46 @@ test("a host that is nobody's is kept, too: all requests at the shared name woul
   const find = cellFinder([one]);
   for (let n = 0; n < 5; n += 1) assert.equal(nameOf(await find({ kind: "host", value: "mail.example" })), "none");
   assert.equal(one.asked, 1);
+});
+
+test("a key that nobody has is asked about once in a few seconds, and a new one at once", async () => {
+  const has = new Set<string>();
+  const one = await cellWith("one", has);
+  const find = cellFinder([one], { unknown_key_ms: 60_000 });
+  const key = (value: string) => ({ kind: "key_digest", value }) as const;
+  for (let n = 0; n < 5; n += 1) assert.equal(nameOf(await find(key("aa"))), "none");
+  assert.equal(one.asked, 1);
+  has.add("bb");
+  assert.equal(nameOf(await find(key("bb"))), "one", "nobody asked about it before it was made");
+  assert.equal(nameOf(await find(domain("aa"))), "none");
+  assert.equal(nameOf(await find(domain("aa"))), "none");
+  assert.equal(one.asked, 4, "a domain may be added at any time");
+
+  const forgetful = cellFinder([one], { unknown_key_ms: 20 });
+  assert.equal(nameOf(await forgetful(key("cc"))), "none");
+  has.add("cc");
+  await until("it is asked about again", async () => nameOf(await forgetful(key("cc"))) === "one");
+});
+
+test("that a cell could not be asked is kept of no key", async () => {
+  const ill = await cellWith("ill", "trouble");
+  const find = cellFinder([ill], { unknown_key_ms: 60_000 });
+  assert.equal(nameOf(await find({ kind: "key_digest", value: "aa" })), "unknown");
+  ill.has = new Set(["aa"]);
+  assert.equal(nameOf(await find({ kind: "key_digest", value: "aa" })), "ill");
+});
+
+test("a flood of wrong keys and of strange hosts does not push out what was found", async () => {
+  const one = await cellWith("one", new Set(["good"]));
+  const find = cellFinder([one], { kept_max: 10 });
+  assert.equal(nameOf(await find({ kind: "key_digest", value: "good" })), "one");
+  for (let n = 0; n < 30; n += 1) {
+    await find({ kind: "key_digest", value: `wrong${n}` });
+    await find({ kind: "host", value: `strange${n}.example` });
+  }
+  const { asked } = one;
+  assert.equal(nameOf(await find({ kind: "key_digest", value: "good" })), "one");
+  assert.equal(one.asked, asked);
 });
 
 test("questions of one moment are one question", async () => {
