@@ -162,6 +162,24 @@ export function freeAbandoned(db: Query) {
   );
 }
 
+/** The claims whose ids are within these bounds. Index: inbound_queue_leased, which has no other rows than claimed ones. */
+export function claimsWithin(db: Query, [from, to]: [string, string]) {
+  return db.query<{ claim_id: string }>(
+    "select distinct claim_id from inbound_queue where claim_id is not null and claim_id between $1 and $2",
+    [from, to],
+  );
+}
+
+/** Frees these claims at once. What a statement of their process still holds is left to its lease. */
+export function freeClaims(db: Query, claimIds: string[]) {
+  return db.execute(
+    `update inbound_queue set claim_id = null where (org_id, id) in (
+       select org_id, id from inbound_queue where claim_id is not null and claim_id = any($1::uuid[])
+       for update skip locked)`,
+    [claimIds],
+  );
+}
+
 export type Claim = { org_id: string; id: string; claim_id: string };
 
 const CLAIMS = "unnest($1::uuid[], $2::uuid[], $3::uuid[]) as k (org_id, id, claim_id)";

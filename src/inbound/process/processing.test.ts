@@ -8,11 +8,13 @@ import { after, before, test } from "node:test";
 import { addAlias, type Receiving, startTestReceiving } from "../../../test/support/receiving.ts";
 import { until } from "../../../test/support/until.ts";
 import { NotNow } from "../../platform/not-now.ts";
+import { thisHost } from "../../platform/process/this-host.ts";
 import { BlobsUnavailable } from "../../platform/storage/blobs.ts";
 import { startInboundWork } from "../background.ts";
 import { createInbound, type Inbound, type InboundPorts } from "../inbound.ts";
 import * as queries from "../queries.ts";
 import type { AcceptCheck, Handler, Incoming, Mail, Route } from "../types.ts";
+import { newClaimId } from "./claim-ids.ts";
 import { createFinisher } from "./finish.ts";
 import { KEPT } from "./outcome.ts";
 
@@ -110,6 +112,31 @@ test("mail that a process accepted and did not live to process is processed by a
   assert.deepEqual(await queued(), []);
   gate.reject(new Error("enough"));
   await stalled.stop();
+});
+
+test("a start takes over what a killed process of this machine held, and nothing that may be alive", async () => {
+  const { db, random } = r.api.world;
+  const gate = Promise.withResolvers<never>();
+  const handlers = new Map([["alias", () => gate.promise]]) as never;
+  const stalled = createInbound(r.api.world, ports({ handlers }), { claims: false });
+  const here = thisHost();
+  const holders = { killed: 5_000_000, alive: process.ppid, elsewhere: 5_000_000, own: here.pid };
+  const ids = new Map<string, string>();
+  for (const [name, pid] of Object.entries(holders)) {
+    const [id = ""] = (await taken(stalled, incoming(`held-${name}`))).ids;
+    ids.set(id, name);
+    const claim = newClaimId({ random }, { ...here, pid, ...(name === "elsewhere" && { machine: "another" }) });
+    await db.query("update inbound_queue set claim_id = $2, lease_until = 'infinity' where id = $1", [id, claim]);
+  }
+  const started = createInbound(r.api.world, ports(), { claims: true });
+  const [row] = await r.processed("subject=held-killed");
+  assert.equal((await r.events(row.id)).length, 1);
+  const left = (await queued()).map(({ id, claim_id }) => [ids.get(id), claim_id !== null]);
+  assert.deepEqual(Object.fromEntries(left), { alive: true, elsewhere: true, own: true });
+  gate.reject(new Error("enough"));
+  await Promise.all([started.stop(), stalled.stop()]);
+  await db.query("update inbound_queue set claim_id = null");
+  for (const name of ["alive", "elsewhere", "own"]) await r.processed(`subject=held-${name}`);
 });
 
 test("the outcome of a process whose claim lapsed touches nothing", async () => {

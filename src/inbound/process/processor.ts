@@ -12,6 +12,7 @@ import type { World } from "../../platform/world.ts";
 import { LARGE_BYTES_MAX } from "../limits.ts";
 import * as queries from "../queries.ts";
 import type { Job, Mail, Outcome } from "../types.ts";
+import { claimsOfThisPlace, isOfDeadProcess, newClaimId } from "./claim-ids.ts";
 import type { Finisher } from "./finish.ts";
 import { createShares, type Next, type Shares } from "./shares.ts";
 
@@ -191,6 +192,7 @@ const FROM_THE_FIRST = "00000000-0000-0000-0000-000000000000";
 function startClaiming(state: State, start: () => void): Claimer {
   const { world } = state;
   let again = false;
+  let hasTakenOver = false;
   let sweptAtMs = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | null = null;
   const cursor: Cursor = { after: FROM_THE_FIRST, passed_over: [] };
@@ -201,6 +203,8 @@ function startClaiming(state: State, start: () => void): Claimer {
       do {
         again = false;
         rounds.beat();
+        if (!hasTakenOver) await takeOver(world);
+        hasTakenOver = true;
         if (world.clock.monotonic() - sweptAtMs > SWEEP_MS) {
           sweptAtMs = world.clock.monotonic();
           await queries.freeAbandoned(world.db);
@@ -230,6 +234,17 @@ function startClaiming(state: State, start: () => void): Claimer {
   };
 }
 
+/** At the start: what processes of this machine held that were killed need not wait for its lease. */
+async function takeOver(world: ProcessorWorld): Promise<void> {
+  const bounds = claimsOfThisPlace();
+  if (bounds === null) return;
+  const found = await queries.claimsWithin(world.db, bounds);
+  const dead = found.map(({ claim_id }) => claim_id).filter((id) => isOfDeadProcess(id));
+  if (dead.length === 0) return;
+  const mails = await queries.freeClaims(world.db, dead);
+  world.log.info({ mails }, "received mail that an ended process of this machine held is taken over");
+}
+
 /** True when there may be more. */
 async function claimOnce(state: State, cursor: Cursor, start: () => void): Promise<boolean> {
   const { world, parts, shares } = state;
@@ -238,7 +253,7 @@ async function claimOnce(state: State, cursor: Cursor, start: () => void): Promi
   const { after } = cursor;
   cursor.passed_over = shares.crowded();
   const claimed = await queries.claimDue(world.db, {
-    claim_id: world.random.uuid(),
+    claim_id: newClaimId(world),
     now: new Date(world.clock.now()),
     lease_ms: CLAIM_LEASE_MS,
     limit,

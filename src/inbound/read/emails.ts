@@ -15,6 +15,7 @@ import type { DeliveryRecord } from "../../webhooks/types.ts";
 import { listEventDeliveries } from "../../webhooks/webhooks.ts";
 import { deleteReceived } from "../blobs/forget.ts";
 import type { Inbound } from "../inbound.ts";
+import { newClaimId } from "../process/claim-ids.ts";
 import { readMail } from "../process/findings.ts";
 import { type Content, describeMail } from "../process/payload.ts";
 import { CLAIM_LEASE_MS } from "../process/processor.ts";
@@ -240,7 +241,7 @@ async function processAgain(
   { id, problem }: { id: string; problem: (status: Status, kind: Kind) => string | null },
 ): Promise<void> {
   const at = new Date(world.clock.now());
-  const claim_id = world.random.uuid();
+  const claim_id = newClaimId(world);
   const { org_id } = account;
   const row = await world.db.asOrg(org_id, async (tx) => {
     const before = await requireRow(tx, org_id, id);

@@ -6,6 +6,7 @@ import { commitOrSingly, createGroupCommit } from "../../platform/fair/group-com
 import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
 import { keepIfLarge } from "../blobs/blob-references.ts";
+import { newClaimId } from "../process/claim-ids.ts";
 import type { Examined } from "../process/examination.ts";
 import { CLAIM_LEASE_MS, type Processor } from "../process/processor.ts";
 import type { LoadBytes } from "../process/raw.ts";
@@ -110,7 +111,7 @@ async function prepare(
     blobKeys.set(org_id, await keepIfLarge(world, { org_id, owner_id: rawId }, incoming.bytes));
   }
   const emails = incoming.recipients.map((recipient) => emailColumns(world, incoming, recipient, rawId));
-  const claim_id = world.random.uuid();
+  const claim_id = newClaimId(world);
   const alone = emails.length === 1 && [...blobKeys.values()].every((key) => key === null);
   const jobs = emails.map((email, index) => toJob(incoming, { ...email, claim_id, index, alone }, examination));
   const isOurs = processor.reserve(jobs);

@@ -8,9 +8,9 @@ import { type SmtpSink, startSmtpSink } from "../../../test/support/smtp-sink.ts
 import { emailWithStatus, receiveAt } from "../../../test/support/stories.ts";
 import { until } from "../../../test/support/until.ts";
 import { addVerifiedDomain } from "../../../test/support/verified-domain.ts";
+import { thisHost } from "../../platform/process/this-host.ts";
 import { deferredLocally } from "../path/attempt.ts";
 import { folderJournals, journalFolders } from "./journal.ts";
-import { thisHost } from "./this-host.ts";
 
 /** Above any process id that Linux gives (2^22), so that nobody lives under it. */
 const DEAD_PID = 5_000_000;

@@ -1,8 +1,8 @@
-// Who this process is among the nodes: machine, boot and process-id space together say whether a process id of another
-// node means anything here, so that a restarted process may declareDead its predecessor at once instead of after 30 s.
+// Who this process is among those that share a database: machine, boot and process-id space together say whether the id of another
+// process means anything here, so that a restarted process may take over from its predecessor at once instead of after 30 s.
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
-import { isAlive } from "../../platform/process/process-alive.ts";
+import { isAlive } from "./process-alive.ts";
 
 export type ThisHost = { machine: string; pid: number; isAlive(pid: number): boolean };
 
