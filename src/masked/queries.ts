@@ -385,6 +385,18 @@ export async function useWindowIn(tx: Tx, { org_id, alias_id, kind, starts_at }:
   return row?.used ?? 0;
 }
 
+/** Notes that something was done, which is done once between `since` and now; false where it was. The caller holds a lock on what it is for. */
+export async function noteOnce(tx: Tx, { org_id, alias_id, kind, starts_at }: Window, since: Date): Promise<boolean> {
+  const noted = await tx.execute(
+    `insert into masked_window (org_id, alias_id, kind, starts_at, used)
+     select $1, $2, $3, $4, 1 where not exists (
+       select from masked_window where org_id = $1 and alias_id = $2 and kind = $3 and starts_at > $5)
+     on conflict do nothing`,
+    [org_id, alias_id, kind, starts_at, since],
+  );
+  return noted > 0;
+}
+
 /** How many a window holds now. Index: masked_window_pkey. */
 export async function readWindow(db: Query, { org_id, alias_id, kind, starts_at }: Window): Promise<number> {
   const [row] = await db.query<{ used: number }>(

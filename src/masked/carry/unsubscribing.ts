@@ -5,10 +5,12 @@
 import { getDomain } from "tldts";
 import { domainOf, parseAddress } from "../../mail/address.ts";
 import { buildMessage } from "../../mail/mime/write/build-message.ts";
+import type { Tx } from "../../platform/database/db.ts";
+import { derivedUuid } from "../../platform/random.ts";
 import type { World } from "../../platform/world.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import { takeReply } from "../arrive/windows.ts";
-import { findAlias } from "../queries.ts";
+import { findAlias, lockAlias, noteOnce } from "../queries.ts";
 import { maskedSettings } from "../settings.ts";
 import type { BouncePorts } from "../settle/ports.ts";
 import type { AliasRow } from "../types.ts";
@@ -23,6 +25,7 @@ export const LINK: LinkKind = {
 };
 const MAILTO_MAX = 600;
 const SUBJECT_MAX = 200;
+const ONCE_MS = 86_400_000;
 
 type Leave = { org_id: string; alias_id: string; contact_id: string; mailto: string };
 
@@ -84,7 +87,7 @@ function oneLine(text: string): string {
 }
 
 /**
- * Sends the mail from the alias. `gone`: there is no such alias any more; `off`: its owner lets nothing leave from it;
+ * Sends the mail from the alias, once a day: a mail program posts again when it got no answer, and people press twice. `gone`: there is no such alias any more; `off`: its owner lets nothing leave from it;
  * `later`: it sends too much already.
  */
 export async function leaveList(
@@ -102,9 +105,21 @@ export async function leaveList(
   const about = { alias_id: alias.id, contact_id: leave.contact_id, owner_id: null, reason: "unsubscribe" };
   const ended = await leaveAlias(world, ports, {
     ...{ raw, pressed: { ...about, kind: "reply" } },
+    also: (tx) => isFirstToday(world, tx, leave),
     limits: (isWithin) => takeReply(isWithin, limits, leaving),
   });
-  return ended === "sent" ? "sent" : "later";
+  // Gone already today: what the page says of it is still right.
+  return ended === "sent" || ended === "gone" ? "sent" : "later";
+}
+
+/** Notes it with the mail: what a limit keeps back is not noted. */
+async function isFirstToday({ clock }: carry.CarryWorld, tx: Tx, leave: Leave): Promise<boolean> {
+  const { org_id, alias_id, contact_id, mailto } = leave;
+  await lockAlias(tx, org_id, alias_id);
+  const now = clock.now();
+  const id = derivedUuid(alias_id, contact_id, mailto);
+  const noted = { org_id, alias_id: id, kind: "list_left", starts_at: new Date(now) };
+  return await noteOnce(tx, noted, new Date(now - ONCE_MS));
 }
 
 async function compose(world: carry.CarryWorld, ports: BouncePorts, alias: AliasRow, target: Target) {
