@@ -14,9 +14,8 @@ type AddSuppressionRequest struct {
 	Email string `json:"email"`
 	// manual: you decided. unsubscribe: the recipient asked for it
 	Reason *string `json:"reason" postern:"optional"`
-	// What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it;
-	// list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with
-	// that tag
+	// What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
+	// with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
 	ScopeType *string `json:"scope_type" postern:"optional"`
 	// Required except for the scope org
 	ScopeID *string `json:"scope_id" postern:"optional"`
@@ -505,7 +504,7 @@ type CreateAliasRequest struct {
 	// preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the alias, the sender's
 	// address is in Reply-To
 	ForwardMode *string `json:"forward_mode" postern:"optional"`
-	// One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event
+	// One that was deleted stays and gets nothing; where no other is named, mail is kept without an event
 	WebhookIDs []RecordId `json:"webhook_ids" postern:"optional"`
 	// For yourself; recipients do not see it
 	Description *string `json:"description" postern:"optional"`
@@ -654,7 +653,7 @@ type CreateDomainRuleRequest struct {
 	Active *bool `json:"active" postern:"optional"`
 	// The mailboxes that mail is forwarded to
 	ForwardTo []string `json:"forward_to" postern:"optional"`
-	// One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event
+	// One that was deleted stays and gets nothing; where no other is named, mail is kept without an event
 	WebhookIDs []RecordId `json:"webhook_ids" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -696,7 +695,7 @@ type CreateInboundRuleRequest struct {
 	Active *bool `json:"active" postern:"optional"`
 	// The mailboxes that mail is forwarded to
 	ForwardTo []string `json:"forward_to" postern:"optional"`
-	// One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event
+	// One that was deleted stays and gets nothing; where no other is named, mail is kept without an event
 	WebhookIDs []RecordId `json:"webhook_ids" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -942,7 +941,7 @@ type CreateWebhookRequest struct {
 	// Outbound events of this domain only; also the domain's catch-all route
 	DomainID *string `json:"domain_id" postern:"optional"`
 	// Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
-	// organization's expressions have at most 2,000 instructions together (some 80 of the usual size)
+	// organization's expressions have at most 2,000 instructions together
 	MatchPattern *string `json:"match_pattern" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -5439,9 +5438,9 @@ func (r *SuppressionReasonCounts) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r SuppressionReasonCounts) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
-// SuppressionScope: What the entry covers. org: every mail; domain: mail from that sender domain; template: mail
-// rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`,
-// `bulk`) or with that tag
+// SuppressionScope: What it covers. org: every mail; domain: mail from that domain; template: mail rendered with
+// it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that
+// tag
 type SuppressionScope = string
 
 // Template is a record of the API.
@@ -6202,7 +6201,7 @@ type Warming struct {
 	Phase string `json:"phase"`
 	// true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes
 	// so when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20
-	// recipients and from at least 2 such events: one mistyped address pauses nothing
+	// recipients and from at least 2 such events
 	Paused bool `json:"paused"`
 	// Why it is paused
 	PausedReason *string `json:"paused_reason"`

@@ -426,9 +426,8 @@ type ExportSuppressionsQuery struct {
 	Query *string `query:"query"`
 	// Why
 	Reason *string `query:"reason"`
-	// What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it;
-	// list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with
-	// that tag
+	// What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
+	// with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
 	ScopeType *SuppressionScope `query:"scope_type"`
 	// Which domain, template, list or stream; null for the scope org
 	ScopeID *string `query:"scope_id"`
@@ -443,9 +442,8 @@ type ListSuppressionsQuery struct {
 	Query *string `query:"query"`
 	// Why
 	Reason *string `query:"reason"`
-	// What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it;
-	// list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with
-	// that tag
+	// What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
+	// with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
 	ScopeType *SuppressionScope `query:"scope_type"`
 	// Which domain, template, list or stream; null for the scope org
 	ScopeID *string `query:"scope_id"`
@@ -699,7 +697,7 @@ type DKIMResource struct {
 // Create: Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key,
 // `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to ask for a
 // key without a selector, or with that one, gets this very key, or in its place one of the algorithm asked for.
-// Each further call makes a key of its own.
+// Each further call makes another.
 func (r *DKIMResource) Create(ctx context.Context, id string, input CreateDkimKeyRequest, options ...RequestOption) (*DkimKeyAnswer, error) {
 	var answer DkimKeyAnswer
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/dkim", input: input, idempotent: true}, &answer, options)
@@ -828,13 +826,13 @@ func (r *DMARCResource) Summary(ctx context.Context, id string, query GetDMARCSu
 }
 
 // Upload: Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it. At most 25
-// MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its bytes. A report that is
-// there already (organization, report id, domain and range) answers 200 and is not counted again.
+// MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. A report that is there already (organization, report id,
+// domain and range) answers 200 and is not counted again.
 func (r *DMARCResource) Upload(ctx context.Context, content []byte, options ...RequestOption) (*DmarcReport, error) {
 	var answer struct {
 		Inside DmarcReport `json:"report"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/dmarc/reports", bytes: content}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/dmarc/reports", bytes: content, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1186,7 +1184,7 @@ func (r *InboundResource) Replay(ctx context.Context, id string, options ...Requ
 // Simulate: Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
 // the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never
 // sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in
-// `messages`, and `email` is null, because such mail is listed only while it waits in quarantine.
+// `messages`, and `email` is null.
 func (r *InboundResource) Simulate(ctx context.Context, input SimulateInboundEmailRequest, options ...RequestOption) (*SimulateInboundEmailAnswer, error) {
 	var answer SimulateInboundEmailAnswer
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/inbound-emails/simulate", input: input}, &answer, options)
@@ -1817,14 +1815,13 @@ func (r *SuppressionsImportsResource) Get(ctx context.Context, id string, option
 
 // Preview: Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
 // and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be gzipped. At most
-// 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. A list of more than
-// 100,000 rows is answered 202 at once: its job is `reading`, and its counts grow, until it is `previewed` or
-// `failed`.
+// 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000
+// rows are answered 202 at once: the job is `reading`, and its counts grow, until it is `previewed` or `failed`.
 func (r *SuppressionsImportsResource) Preview(ctx context.Context, input PreviewSuppressionImportRequest, options ...RequestOption) (*SuppressionImport, error) {
 	var answer struct {
 		Inside SuppressionImport `json:"job"`
 	}
-	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/imports/suppressions/preview", input: input}, &answer, options)
+	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/imports/suppressions/preview", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
@@ -1940,8 +1937,7 @@ func (r *TemplatesResource) GetVersion(ctx context.Context, id string, version s
 }
 
 // List: List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
-// Those behind have null for both `html_body` and `text_body`, which no template has by itself: get them one by
-// one.
+// Those behind have null for both `html_body` and `text_body`: get them one by one.
 func (r *TemplatesResource) List(ctx context.Context, query ListTemplatesQuery, options ...RequestOption) (*Page[Template], error) {
 	return listPage[Template](ctx, r.transport, call{method: "GET", path: "/v1/templates", query: query}, listing{"templates", true}, options)
 }

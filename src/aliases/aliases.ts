@@ -24,7 +24,7 @@ export const FORWARD_TO_MAX = 10;
 export const WEBHOOK_IDS_MAX = 20;
 /** Deliberate: a deleted endpoint is not taken out, because without any, mail would go to all those of the domain. */
 export const WEBHOOK_IDS =
-  "One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event";
+  "One that was deleted stays and gets nothing; where no other is named, mail is kept without an event";
 
 type AliasWorld = Pick<World, "db" | "clock" | "random">;
 

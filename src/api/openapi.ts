@@ -19,7 +19,7 @@ const TAGS: Record<string, string> = {
   Statistics:
     "Figures of a domain: what was sent and what became of it. Counted in recipients, by UTC time of the event. Rates are " +
     "over total_sent, 0 to 1 with four decimals, 0 when nothing was sent. Test sends never count, nor do forwards and masked " +
-    "mail: they are not what the domain's owner sent.",
+    "mail.",
   Inbound: "Mail received for your domains.",
   "Domain aliases": "Addresses of your domains and what happens to their mail.",
   "Inbound rules": "Rules that choose what happens to received mail.",
@@ -43,7 +43,7 @@ const BEARER =
 const ABOUT =
   "Self-hosted e-mail for products: sending, inbound processing and masked addresses.\n\n" +
   "Every answer has the header `X-Request-ID`, and every answer to a key has `RateLimit-Limit`, `RateLimit-Remaining` and " +
-  "`RateLimit-Reset` (the seconds until the rate is whole again). Ids are UUIDv7, times are RFC 3339 in UTC. Records may " +
+  "`RateLimit-Reset`. Ids are UUIDv7, times are RFC 3339 in UTC. Records may " +
   "get further fields, and fields marked `x-open-enum` further values. In a create `null` for an optional field means that " +
   "the field is absent; in PUT and PATCH it clears. HEAD is answered wherever GET is.";
 
@@ -230,7 +230,9 @@ function joinErrors(responses: Record<string, Answered>): void {
   const { 400: invalid, 401: unknown, 403: refused, 500: failed, 503: busy } = responses;
   if (!invalid || !unknown || !refused || !failed || !busy) return;
   for (const status of [400, 401, 403, 404, 500, 503]) delete responses[status];
-  responses.default = { ...invalid, description: ANY_ERROR };
+  // One with a schema of its own says what is in it.
+  const isUsual = invalid.description === "Invalid parameters";
+  responses.default = { ...invalid, description: isUsual ? ANY_ERROR : invalid.description };
 }
 
 /** A route that answers with something else than JSON answers errors as JSON all the same. */

@@ -64,7 +64,7 @@ function mountKeys(api: Api, world: World): void {
         description:
           "A domain that sends is made with a key, `postern1`, whose record stands among its DNS records. Until DNS has " +
           "shown that record, the first to ask for a key without a selector, or with that one, gets this very key, or in " +
-          "its place one of the algorithm asked for. Each further call makes a key of its own.",
+          "its place one of the algorithm asked for. Each further call makes another.",
         params: Type.Object({ id }),
         body: Nullable(
           Closed({

@@ -1,4 +1,5 @@
 // /v1/domains/{id}/dmarc/… and /v1/dmarc/reports. The upload takes files, so it has a scope of its own.
+import { createHash } from "node:crypto";
 import multipart from "@fastify/multipart";
 import { Type } from "typebox";
 import { AnswerOf, type Api, answers, Closed, IdParams, OffsetQuery, PageOf, PageQuery, pageOf } from "../http/http.ts";
@@ -183,7 +184,7 @@ async function mountUpload(api: Api, world: World): Promise<void> {
         tags,
         summary: "Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it",
         description:
-          "At most 25 MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its bytes. A report " +
+          "At most 25 MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. A report " +
           "that is there already (organization, report id, domain and range) answers 200 and is not counted again.",
         body: {
           content: {
@@ -201,6 +202,7 @@ async function mountUpload(api: Api, world: World): Promise<void> {
     },
     async (request, reply) => {
       const file = await readUpload(request);
+      if (await request.isRepeated(reply, createHash("sha256").update(file).digest())) return reply;
       const { report, duplicate } = await dmarc.uploadReport(world, request.account.org_id, file);
       return reply.code(duplicate ? 200 : 201).send({ report });
     },

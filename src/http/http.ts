@@ -4,6 +4,7 @@
 import type {
   FastifyBaseLogger,
   FastifyInstance,
+  FastifyReply,
   FastifyTypeProvider,
   RawReplyDefaultExpression,
   RawRequestDefaultExpression,
@@ -61,6 +62,11 @@ declare module "fastify" {
     rawBody: Buffer | null;
     /** Counts bytes of a body that its route reads by itself, in parts; throws the 503 when they are too many. */
     holdBytes(bytes: number): void;
+    /**
+     * For a creating route that reads its body by itself, before it makes anything: true where the request repeats one by its
+     * Idempotency-Key, whose answer is sent then. `content` stands for what the body holds, not for how it is wrapped.
+     */
+    isRepeated(reply: FastifyReply, content: Buffer): Promise<boolean>;
     /** There is more in the JSON body than is read on this thread (api/heavy/heavy.ts). */
     isHeavy: boolean;
     /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */

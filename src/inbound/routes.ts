@@ -234,7 +234,7 @@ function mountSimulate(api: Api, world: World, inbound: Inbound): void {
         tags,
         summary: "Receive a mail that nobody sent, through the whole pipeline",
         description:
-          "For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in `messages`, and `email` is null, because such mail is listed only while it waits in quarantine.",
+          "For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in `messages`, and `email` is null.",
         body: SimulateBody,
         response: answers({
           200: Type.Object({

@@ -221,7 +221,10 @@ function mountBatch(api: Api, idempotency: Idempotency, deps: SendingRouteDeps):
         body: BatchBody,
         response: answers({
           202: BatchAnswerShape,
-          400: Type.Unsafe({ ...BatchError, description: "Invalid parameters" }),
+          400: Type.Unsafe({
+            ...BatchError,
+            description: "Any other error, as of every operation; 400 may have the `results`",
+          }),
           409: Type.Unsafe({
             ...Type.Ref("Error"),
             description: "The Idempotency-Key was used with another request",

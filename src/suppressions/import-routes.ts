@@ -1,6 +1,6 @@
 // /v1/imports/suppressions. The preview alone takes multipart bodies and JSON up to 40 MiB, so it has a scope of its own.
 import multipart from "@fastify/multipart";
-import type { FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { AnswerOf, type Api, answers, Closed, Id, IdParams, Named, Nullable, OneOf, Time } from "../http/http.ts";
 import { limitUploads } from "../http/limit-uploads.ts";
@@ -116,8 +116,8 @@ async function mountPreview(api: Api, world: World): Promise<void> {
         summary: "Read a list exported by another provider and show what a commit would add",
         description:
           "CSV in any usual encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be gzipped. At most " +
-          "2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. A list of more than 100,000 rows is " +
-          "answered 202 at once: its job is `reading`, and its counts grow, until it is `previewed` or `failed`.",
+          "2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are " +
+          "answered 202 at once: the job is `reading`, and its counts grow, until it is `previewed` or `failed`.",
         body: {
           content: {
             "multipart/form-data": {
@@ -142,10 +142,22 @@ async function mountPreview(api: Api, world: World): Promise<void> {
     },
     async (request, reply) => {
       const upload = request.isMultipart() ? await readMultipart(world, request) : bodyOf(request);
+      if (await isRepeated(request, reply, upload)) return reply;
       const job = await preview(request.account.org_id, upload);
       return reply.code(job.status === "reading" ? 202 : 201).send({ job });
     },
   );
+}
+
+/** What is not previewed takes no room. */
+async function isRepeated(request: FastifyRequest, reply: FastifyReply, upload: ReadUpload): Promise<boolean> {
+  let goesOn = false;
+  try {
+    goesOn = !(await request.isRepeated(reply, upload.digest));
+  } finally {
+    if (!goesOn) await upload.discard();
+  }
+  return !goesOn;
 }
 
 function bodyOf(request: FastifyRequest): ReadUpload {

@@ -8,8 +8,8 @@ export const ScopeWord = Named(
   "SuppressionScope",
   OneOf(SCOPE_TYPES, {
     description:
-      "What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; " +
-      "list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag",
+      "What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with " +
+      "that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag",
   }),
 );
 

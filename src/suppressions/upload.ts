@@ -1,6 +1,7 @@
 // The body of an import preview, as multipart or as JSON: the list goes to a file piece by piece, and is read from there in
 // pieces, so that memory holds no list for as long as its rows are read. A multipart file may be gzipped: a list of a million real rows is larger than the 25 MiB
 // that a file may have.
+import { createHash, type Hash } from "node:crypto";
 import { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { FastifyRequest } from "fastify";
@@ -26,7 +27,11 @@ type Room = Pick<World, "config" | "random">;
 
 /** `discard` gives back the room that the content takes; call it when the content was read or is not needed. The content may be
  * gone through again. */
-export type ReadUpload = Upload & { discard(): Promise<void> };
+export type ReadUpload = Upload & {
+  /** Of the file and what was said beside it: equal where the same list is sent again, however it is cut into parts. */
+  digest: Buffer;
+  discard(): Promise<void>;
+};
 
 /** Reads a multipart request with one part `file` and perhaps `provider`, in any order. 400 when it is malformed. */
 export async function readMultipart(world: Room, request: FastifyRequest): Promise<ReadUpload> {
@@ -47,9 +52,10 @@ export async function readMultipart(world: Room, request: FastifyRequest): Promi
 async function readParts(request: FastifyRequest, file: TempFile): Promise<ReadUpload> {
   let given: { filename: string } | null = null;
   let provider: Provider | null = null;
+  const hash = createHash("sha256");
   for await (const part of request.parts()) {
     if (part.type === "file" && part.fieldname === "file" && given === null) {
-      await readFile(request, part.file, file);
+      await readFile(request, part.file, file, hash);
       given = { filename: (part.filename ?? "").slice(0, FILENAME_CHARS_MAX) };
     } else if (part.type === "field" && part.fieldname === "provider") {
       provider = readProvider(part.value);
@@ -61,14 +67,17 @@ async function readParts(request: FastifyRequest, file: TempFile): Promise<ReadU
   }
   if (given === null) throw invalid("file", "the 'file' field is required");
   const content = await unpacked(file, "file");
-  return { field: "file", filename: given.filename, provider, content, discard: () => file.discard() };
+  const { filename } = given;
+  const digest = Buffer.from(JSON.stringify([hash.digest("hex"), filename, provider]));
+  return { field: "file", filename, provider, content, digest, discard: () => file.discard() };
 }
 
 type Pieces = AsyncIterable<Buffer> & { truncated: boolean };
 
-async function readFile(request: FastifyRequest, stream: Pieces, file: TempFile): Promise<void> {
+async function readFile(request: FastifyRequest, stream: Pieces, file: TempFile, hash: Hash): Promise<void> {
   for await (const piece of stream) {
     request.holdBytes(piece.length);
+    hash.update(piece);
     await file.write(piece);
   }
   if (stream.truncated) {
@@ -125,12 +134,20 @@ async function* copies(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const piece of pieces) yield Buffer.from(piece);
 }
 
+async function* hashed(stream: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const piece of stream) {
+    hash.update(piece);
+    yield piece;
+  }
+}
+
 /** Reads `{"csv": …, "provider": …, "filename": …}`, of so many bytes as it says; any other field is a 400 that names it. */
 export async function readJson(world: Room, stream: AsyncIterable<Buffer>, announced: number): Promise<ReadUpload> {
   if (announced > JSON_BYTES_MAX) throw tooLarge();
   const file = await openTempFile(world);
   try {
-    const { fields, inFile } = await readJsonBody(stream, file);
+    const hash = createHash("sha256");
+    const { fields, inFile } = await readJsonBody(hashed(stream, hash), file);
     for (const name of Object.keys(fields)) {
       if (!["csv", "provider", "filename"].includes(name))
         throw invalid(name, `the '${name.slice(0, 100)}' field is not known`);
@@ -143,7 +160,8 @@ export async function readJson(world: Room, stream: AsyncIterable<Buffer>, annou
     const content = inFile ? again(() => unescaped(file.read(PIECE_BYTES))) : [Buffer.from(csv)];
     const provider = readProvider(fields.provider);
     const discard = () => file.discard();
-    return { field: "csv", filename: filename.slice(0, FILENAME_CHARS_MAX), provider, content, discard };
+    const named = { field: "csv" as const, filename: filename.slice(0, FILENAME_CHARS_MAX), provider };
+    return { ...named, content, digest: hash.digest(), discard };
   } catch (error) {
     await file.discard();
     throw error;

@@ -214,7 +214,7 @@ function mountReading(api: Api, world: templates.Workshop): void {
         summary: "List templates, newest first",
         description:
           "A page has the bodies of its first templates, at most 4 MiB together. Those behind have null for both " +
-          "`html_body` and `text_body`, which no template has by itself: get them one by one.",
+          "`html_body` and `text_body`: get them one by one.",
         querystring: Closed({
           ...PageQuery,
           query: Type.Optional(

@@ -56,7 +56,7 @@ const MatchPattern = Type.String({
   maxLength: 256,
   description:
     "Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's " +
-    "expressions have at most 2,000 instructions together (some 80 of the usual size)",
+    "expressions have at most 2,000 instructions together",
 });
 
 const Delivery = Named(

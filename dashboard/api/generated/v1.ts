@@ -219,7 +219,7 @@ export interface paths {
         put?: never;
         /**
          * Make a DKIM key; it signs once DNS shows its record
-         * @description A domain that sends is made with a key, `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to ask for a key without a selector, or with that one, gets this very key, or in its place one of the algorithm asked for. Each further call makes a key of its own.
+         * @description A domain that sends is made with a key, `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to ask for a key without a selector, or with that one, gets this very key, or in its place one of the algorithm asked for. Each further call makes another.
          */
         post: operations["createDkimKey"];
         delete?: never;
@@ -489,7 +489,7 @@ export interface paths {
         };
         /**
          * List templates, newest first
-         * @description A page has the bodies of its first templates, at most 4 MiB together. Those behind have null for both `html_body` and `text_body`, which no template has by itself: get them one by one.
+         * @description A page has the bodies of its first templates, at most 4 MiB together. Those behind have null for both `html_body` and `text_body`: get them one by one.
          */
         get: operations["listTemplates"];
         put?: never;
@@ -1887,7 +1887,7 @@ export interface paths {
         put?: never;
         /**
          * Receive a mail that nobody sent, through the whole pipeline
-         * @description For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in `messages`, and `email` is null, because such mail is listed only while it waits in quarantine.
+         * @description For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in `messages`, and `email` is null.
          */
         post: operations["simulateInboundEmail"];
         delete?: never;
@@ -2071,7 +2071,7 @@ export interface paths {
         put?: never;
         /**
          * Read a list exported by another provider and show what a commit would add
-         * @description CSV in any usual encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. A list of more than 100,000 rows is answered 202 at once: its job is `reading`, and its counts grow, until it is `previewed` or `failed`.
+         * @description CSV in any usual encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are answered 202 at once: the job is `reading`, and its counts grow, until it is `previewed` or `failed`.
          */
         post: operations["previewSuppressionImport"];
         delete?: never;
@@ -2091,7 +2091,7 @@ export interface paths {
         put?: never;
         /**
          * Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it
-         * @description At most 25 MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its bytes. A report that is there already (organization, report id, domain and range) answers 200 and is not counted again.
+         * @description At most 25 MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. A report that is there already (organization, report id, domain and range) answers 200 and is not counted again.
          */
         post: operations["uploadDmarcReport"];
         delete?: never;
@@ -2126,7 +2126,7 @@ export interface components {
              */
             reason?: "manual" | "unsubscribe" | null;
             /**
-             * @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+             * @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
              * @default org
              * @enum {string|null}
              */
@@ -2519,7 +2519,7 @@ export interface components {
              * @enum {string|null}
              */
             forward_mode?: "preserve_from" | "masked" | null;
-            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+            /** @description One that was deleted stays and gets nothing; where no other is named, mail is kept without an event */
             webhook_ids?: components["schemas"]["RecordId"][] | null;
             /** @description For yourself; recipients do not see it */
             description?: string | null;
@@ -2628,7 +2628,7 @@ export interface components {
             active?: boolean | null;
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[] | null;
-            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+            /** @description One that was deleted stays and gets nothing; where no other is named, mail is kept without an event */
             webhook_ids?: components["schemas"]["RecordId"][] | null;
         };
         /**
@@ -2660,7 +2660,7 @@ export interface components {
             active?: boolean | null;
             /** @description The mailboxes that mail is forwarded to */
             forward_to?: string[] | null;
-            /** @description One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+            /** @description One that was deleted stays and gets nothing; where no other is named, mail is kept without an event */
             webhook_ids?: components["schemas"]["RecordId"][] | null;
         };
         /**
@@ -2837,7 +2837,7 @@ export interface components {
              * @description Outbound events of this domain only; also the domain's catch-all route
              */
             domain_id?: string | null;
-            /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together (some 80 of the usual size) */
+            /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together */
             match_pattern?: string | null;
         };
         DeactivateDkimKeyAnswer: {
@@ -6586,7 +6586,7 @@ export interface components {
             unsubscribe: number;
         };
         /**
-         * @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+         * @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
          * @enum {string}
          */
         SuppressionScope: "org" | "domain" | "stream" | "template" | "list";
@@ -7144,7 +7144,7 @@ export interface components {
              * @enum {string}
              */
             phase: "not_started" | "phase_1" | "phase_2" | "phase_3" | "phase_4" | "warmed";
-            /** @description true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes so when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20 recipients and from at least 2 such events: one mistyped address pauses nothing */
+            /** @description true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes so when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20 recipients and from at least 2 such events */
             paused: boolean;
             /** @description Why it is paused */
             paused_reason: string | null;
@@ -7562,15 +7562,6 @@ export interface components {
                 "application/json": components["schemas"]["RelayAnswer"];
             };
         };
-        /** @description Accepted */
-        SuppressionImportAnswer202: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["SuppressionImportAnswer"];
-            };
-        };
         /** @description OK */
         TemplateAnswer: {
             headers: {
@@ -7643,7 +7634,7 @@ export interface components {
         ReasonParam: "hard_bounce" | "complaint" | "manual" | "unsubscribe";
         /** @description Which domain, template, list or stream; null for the scope org */
         ScopeIdParam: string;
-        /** @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
+        /** @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
         ScopeTypeParam: components["schemas"]["SuppressionScope"];
         /** @description Such as manual or import:sendgrid */
         SourceParam: string;
@@ -8735,7 +8726,7 @@ export interface operations {
                 query?: components["parameters"]["QueryParam"];
                 /** @description Why */
                 reason?: components["parameters"]["ReasonParam"];
-                /** @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
+                /** @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
                 scope_type?: components["parameters"]["ScopeTypeParam"];
                 /** @description Which domain, template, list or stream; null for the scope org */
                 scope_id?: components["parameters"]["ScopeIdParam"];
@@ -8848,7 +8839,7 @@ export interface operations {
                 query?: components["parameters"]["QueryParam"];
                 /** @description Why */
                 reason?: components["parameters"]["ReasonParam"];
-                /** @description What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
+                /** @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
                 scope_type?: components["parameters"]["ScopeTypeParam"];
                 /** @description Which domain, template, list or stream; null for the scope org */
                 scope_id?: components["parameters"]["ScopeIdParam"];
@@ -8928,7 +8919,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            202: components["responses"]["SuppressionImportAnswer202"];
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuppressionImportAnswer"];
+                };
+            };
             409: components["responses"]["Conflict"];
             429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
@@ -9423,7 +9422,7 @@ export interface operations {
                     "application/json": components["schemas"]["BatchLimited"];
                 };
             };
-            /** @description Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names is not there. 500: an internal error. 503: starting, stopping or shedding load */
+            /** @description Any other error, as of every operation; 400 may have the `results` */
             default: {
                 headers: {
                     "X-Request-ID": components["headers"]["RequestId"];
@@ -11195,7 +11194,10 @@ export interface operations {
     previewSuppressionImport: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -11209,13 +11211,24 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["SuppressionImportAnswer"];
                 };
             };
-            202: components["responses"]["SuppressionImportAnswer202"];
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "Idempotent-Replayed": components["headers"]["Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SuppressionImportAnswer"];
+                };
+            };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };
@@ -11223,7 +11236,10 @@ export interface operations {
     uploadDmarcReport: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes repeating safe: for 72 hours a request with the same key gets the stored answer, and nothing is done twice. 1–256 printable ASCII characters */
+                "idempotency-key"?: components["parameters"]["IdempotencyKeyParam"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -11237,6 +11253,7 @@ export interface operations {
             /** @description It was there already */
             200: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11246,12 +11263,14 @@ export interface operations {
             /** @description Created */
             201: {
                 headers: {
+                    "Idempotent-Replayed": components["headers"]["Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["DmarcReportAnswer"];
                 };
             };
+            409: components["responses"]["Conflict"];
             429: components["responses"]["Limited"];
             default: components["responses"]["AnyError"];
         };

@@ -34,15 +34,29 @@ export function repeatCreates(api: Api, world: CreatesWorld): void {
     const response = { 409: CONFLICT, ...(route.schema?.response as object) };
     route.schema = { ...route.schema, headers: IdempotencyHeader, response };
   });
-  api.addHook("preHandler", async (request, reply) => {
+  /** The stored answer, sent; null where the request is the first one. */
+  const repeated = async (request: FastifyRequest, reply: FastifyReply, content: Buffer | null) => {
     const key = readKey(request.headers["idempotency-key"]);
-    if (key === null || !isCreating(request.routeOptions as Route) || request.method !== "POST") return;
+    if (key === null) return null;
     const { org_id, environment } = request.account;
     const name = { org_id, environment, key };
-    const answer = await takeOrFind(world, name, hashOf(request));
-    if (answer === null) return void taken.set(request, name);
+    const answer = await takeOrFind(world, name, hashOf(request, content));
+    if (answer === null) {
+      taken.set(request, name);
+      return null;
+    }
     reply.header("idempotent-replayed", "true").code(answer.status).type("application/json; charset=utf-8");
     return reply.send(answer.text);
+  };
+  api.addHook("preHandler", async (request, reply) => {
+    const route = request.routeOptions as Route;
+    if (request.method !== "POST" || !isCreating(route)) return;
+    if (!readsItself(route)) return (await repeated(request, reply, request.rawBody)) ?? undefined;
+    // Its handler asks, once it has the body; what is wrong with the key is said before that.
+    readKey(request.headers["idempotency-key"]);
+  });
+  api.decorateRequest("isRepeated", async function isRepeated(this: FastifyRequest, reply, content) {
+    return (await repeated(this, reply, content)) !== null;
   });
   api.addHook("onSend", async (request, reply, payload) => {
     const name = taken.get(request);
@@ -51,16 +65,20 @@ export function repeatCreates(api: Api, world: CreatesWorld): void {
   });
 }
 
-/** Not where a file is uploaded: its bytes are not known before it is read, and what it holds is recognised when it comes again. */
 function isCreating({ schema }: Route): boolean {
-  return STATUS_MADE in ((schema?.response ?? {}) as object) && !("content" in ((schema?.body ?? {}) as object));
+  return STATUS_MADE in ((schema?.response ?? {}) as object);
 }
 
-/** The same key may be used again only for the same bytes to the same place. */
-function hashOf({ method, url, rawBody }: FastifyRequest): Buffer {
+/** Where a file is uploaded, its bytes are not known before the handler has read them. */
+function readsItself({ schema }: Route): boolean {
+  return "content" in ((schema?.body ?? {}) as object);
+}
+
+/** The same key may be used again only for the same content to the same place. */
+function hashOf({ method, url }: FastifyRequest, content: Buffer | null): Buffer {
   return createHash("sha256")
     .update(`${method} ${url}\n`)
-    .update(rawBody ?? "")
+    .update(content ?? "")
     .digest();
 }
 

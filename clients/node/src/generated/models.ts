@@ -9,9 +9,8 @@ export type AddSuppressionRequest = {
   /** manual: you decided. unsubscribe: the recipient asked for it */
   reason?: "manual" | "unsubscribe" | (string & {}) | null;
   /**
-   * What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with
-   * it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-   * with that tag
+   * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
+   * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
    */
   scope_type?: "org" | "domain" | "stream" | "template" | "list" | (string & {}) | null;
   /** Required except for the scope org */
@@ -234,7 +233,7 @@ export type CreateAliasRequest = {
    * sender's address is in Reply-To
    */
   forward_mode?: "preserve_from" | "masked" | (string & {}) | null;
-  /** One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+  /** One that was deleted stays and gets nothing; where no other is named, mail is kept without an event */
   webhook_ids?: RecordId[] | null;
   /** For yourself; recipients do not see it */
   description?: string | null;
@@ -302,7 +301,7 @@ export type CreateDomainRuleRequest = {
   active?: boolean | null;
   /** The mailboxes that mail is forwarded to */
   forward_to?: string[] | null;
-  /** One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+  /** One that was deleted stays and gets nothing; where no other is named, mail is kept without an event */
   webhook_ids?: RecordId[] | null;
 };
 
@@ -329,7 +328,7 @@ export type CreateInboundRuleRequest = {
   active?: boolean | null;
   /** The mailboxes that mail is forwarded to */
   forward_to?: string[] | null;
-  /** One that was deleted stays here and gets nothing; where no other is named, mail is kept without an event */
+  /** One that was deleted stays and gets nothing; where no other is named, mail is kept without an event */
   webhook_ids?: RecordId[] | null;
 };
 
@@ -446,7 +445,7 @@ export type CreateWebhookRequest = {
   domain_id?: string | null;
   /**
    * Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
-   * organization's expressions have at most 2,000 instructions together (some 80 of the usual size)
+   * organization's expressions have at most 2,000 instructions together
    */
   match_pattern?: string | null;
 };
@@ -2728,9 +2727,8 @@ export type SuppressionReasonCounts = {
 };
 
 /**
- * What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with it;
- * list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with
- * that tag
+ * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
+ * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
  */
 export type SuppressionScope = "org" | "domain" | "stream" | "template" | "list" | (string & {});
 
@@ -3107,7 +3105,7 @@ export type Warming = {
   /**
    * true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it
    * becomes so when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over
-   * at least 20 recipients and from at least 2 such events: one mistyped address pauses nothing
+   * at least 20 recipients and from at least 2 such events
    */
   paused: boolean;
   /** Why it is paused */

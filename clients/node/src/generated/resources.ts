@@ -477,9 +477,8 @@ export type ExportSuppressionsQuery = {
   /** Why */
   reason?: "hard_bounce" | "complaint" | "manual" | "unsubscribe" | (string & {});
   /**
-   * What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with
-   * it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-   * with that tag
+   * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
+   * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
    */
   scope_type?: SuppressionScope;
   /** Which domain, template, list or stream; null for the scope org */
@@ -497,9 +496,8 @@ export type ListSuppressionsQuery = {
   /** Why */
   reason?: "hard_bounce" | "complaint" | "manual" | "unsubscribe" | (string & {});
   /**
-   * What the entry covers. org: every mail; domain: mail from that sender domain; template: mail rendered with
-   * it; list: mail sent with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-   * with that tag
+   * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
+   * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
    */
   scope_type?: SuppressionScope;
   /** Which domain, template, list or stream; null for the scope org */
@@ -650,7 +648,7 @@ export type Resources = {
      * Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key, `postern1`,
      * whose record stands among its DNS records. Until DNS has shown that record, the first to ask for a key
      * without a selector, or with that one, gets this very key, or in its place one of the algorithm asked for.
-     * Each further call makes a key of its own.
+     * Each further call makes another.
      */
     create(id: string, input?: CreateDkimKeyRequest, options?: RequestOptions): Promise<DkimKeyAnswer>;
     /**
@@ -701,8 +699,8 @@ export type Resources = {
     summary(id: string, query?: GetDmarcSummaryQuery, options?: RequestOptions): Promise<DmarcSummary>;
     /**
      * Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it. At most 25 MiB,
-     * 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its bytes. A report that is
-     * there already (organization, report id, domain and range) answers 200 and is not counted again.
+     * 100 MiB unpacked; both RFC 7489 and RFC 9990. A report that is there already (organization, report id,
+     * domain and range) answers 200 and is not counted again.
      */
     upload(bytes: Uint8Array, options?: RequestOptions): Promise<DmarcReport>;
     reports: {
@@ -874,7 +872,7 @@ export type Resources = {
      * Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever the
      * key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never
      * sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in
-     * `messages`, and `email` is null, because such mail is listed only while it waits in quarantine.
+     * `messages`, and `email` is null.
      */
     simulate(input: SimulateInboundEmailRequest, options?: RequestOptions): Promise<SimulateInboundEmailAnswer>;
   };
@@ -1139,8 +1137,8 @@ export type Resources = {
       /**
        * Read a list exported by another provider and show what a commit would add. CSV in any usual encoding and
        * with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be gzipped. At
-       * most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. A list of
-       * more than 100,000 rows is answered 202 at once: its job is `reading`, and its counts grow, until it is
+       * most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than
+       * 100,000 rows are answered 202 at once: the job is `reading`, and its counts grow, until it is
        * `previewed` or `failed`.
        */
       preview(input: PreviewSuppressionImportRequest, options?: RequestOptions): Promise<SuppressionImport>;
@@ -1163,8 +1161,7 @@ export type Resources = {
     getVersion(id: string, version: string, options?: RequestOptions): Promise<TemplateVersion>;
     /**
      * List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together. Those
-     * behind have null for both `html_body` and `text_body`, which no template has by itself: get them one by
-     * one.
+     * behind have null for both `html_body` and `text_body`: get them one by one.
      */
     list(query?: ListTemplatesQuery, options?: RequestOptions): PagePromise<Template>;
     /** List a template's versions, newest first. Each with its subject, and when and by whom it was made. */
@@ -1329,7 +1326,7 @@ export function bindResources(transport: Transport): Resources {
       summary: (id, query, options) =>
         transport.request({ method: "GET", path: `/v1/domains/${segment(id)}/dmarc/summary`, query, answer: "json", idempotent: false }, options) as Promise<never>,
       upload: (bytes, options) =>
-        inside(transport.request({ method: "POST", path: "/v1/dmarc/reports", body: { bytes }, answer: "json", idempotent: false }, options), "report"),
+        inside(transport.request({ method: "POST", path: "/v1/dmarc/reports", body: { bytes }, answer: "json", idempotent: true }, options), "report"),
       reports: {
         get: (id, reportId, query, options) =>
           inside(transport.request({ method: "GET", path: `/v1/domains/${segment(id)}/dmarc/reports/${segment(reportId)}`, query, answer: "json", idempotent: false }, options), "report"),
@@ -1546,7 +1543,7 @@ export function bindResources(transport: Transport): Resources {
         get: (id, options) =>
           inside(transport.request({ method: "GET", path: `/v1/imports/suppressions/jobs/${segment(id)}`, answer: "json", idempotent: false }, options), "job"),
         preview: (input, options) =>
-          inside(transport.request({ method: "POST", path: "/v1/imports/suppressions/preview", body: { json: input }, answer: "json", idempotent: false }, options), "job"),
+          inside(transport.request({ method: "POST", path: "/v1/imports/suppressions/preview", body: { json: input }, answer: "json", idempotent: true }, options), "job"),
       },
     },
     templates: {

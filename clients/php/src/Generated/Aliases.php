@@ -34,8 +34,8 @@ final class Aliases
      *     // preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the
      *     // alias, the sender's address is in Reply-To
      *     forward_mode?: string|null,
-     *     // One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-     *     // an event
+     *     // One that was deleted stays and gets nothing; where no other is named, mail is kept without an
+     *     // event
      *     webhook_ids?: list<array<string, mixed>>|null,
      *     // For yourself; recipients do not see it
      *     description?: string|null,

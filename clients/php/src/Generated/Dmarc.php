@@ -88,15 +88,14 @@ final class Dmarc
 
     /**
      * Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it. At most 25
-     * MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its bytes. A report
-     * that is there already (organization, report id, domain and range) answers 200 and is not counted
-     * again.
+     * MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. A report that is there already (organization,
+     * report id, domain and range) answers 200 and is not counted again.
      *
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
     public function upload(string $bytes, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/dmarc/reports', ['bytes' => $bytes], $options);
+        $answer = $this->transport->request('POST', '/v1/dmarc/reports', ['bytes' => $bytes, 'idempotent' => true], $options);
 
         return $answer->inside('report');
     }

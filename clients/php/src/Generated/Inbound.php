@@ -150,8 +150,7 @@ final class Inbound
      * Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
      * the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded
      * and never sent. Masked and reverse addresses take it too: the forward or the reply is made
-     * completely and shown in `messages`, and `email` is null, because such mail is listed only while it
-     * waits in quarantine.
+     * completely and shown in `messages`, and `email` is null.
      *
      * @param array{
      *     // Envelope recipients

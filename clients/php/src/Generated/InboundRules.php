@@ -42,8 +42,8 @@ final class InboundRules
      *     active?: bool|null,
      *     // The mailboxes that mail is forwarded to
      *     forward_to?: list<string>|null,
-     *     // One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-     *     // an event
+     *     // One that was deleted stays and gets nothing; where no other is named, mail is kept without an
+     *     // event
      *     webhook_ids?: list<array<string, mixed>>|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
@@ -78,8 +78,8 @@ final class InboundRules
      *     active?: bool|null,
      *     // The mailboxes that mail is forwarded to
      *     forward_to?: list<string>|null,
-     *     // One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-     *     // an event
+     *     // One that was deleted stays and gets nothing; where no other is named, mail is kept without an
+     *     // event
      *     webhook_ids?: list<array<string, mixed>>|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

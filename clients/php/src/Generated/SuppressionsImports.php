@@ -45,8 +45,8 @@ final class SuppressionsImports
      * Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
      * and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be
      * gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24
-     * hours. A list of more than 100,000 rows is answered 202 at once: its job is `reading`, and its
-     * counts grow, until it is `previewed` or `failed`.
+     * hours. More than 100,000 rows are answered 202 at once: the job is `reading`, and its counts grow,
+     * until it is `previewed` or `failed`.
      *
      * @param array{
      *     // The file's text; the whole body at most 40 MiB
@@ -60,7 +60,7 @@ final class SuppressionsImports
      */
     public function preview(array $input, array $options = []): Record
     {
-        $answer = $this->transport->request('POST', '/v1/imports/suppressions/preview', ['json' => $input], $options);
+        $answer = $this->transport->request('POST', '/v1/imports/suppressions/preview', ['json' => $input, 'idempotent' => true], $options);
 
         return $answer->inside('job');
     }

@@ -86,8 +86,7 @@ final class Templates
 
     /**
      * List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
-     * Those behind have null for both `html_body` and `text_body`, which no template has by itself: get
-     * them one by one.
+     * Those behind have null for both `html_body` and `text_body`: get them one by one.
      *
      * @param array{
      *     // How many rows at most: 1 to 100

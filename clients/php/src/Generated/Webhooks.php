@@ -32,8 +32,7 @@ final class Webhooks
      *     // Outbound events of this domain only; also the domain's catch-all route
      *     domain_id?: string|null,
      *     // Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
-     *     // expression. An organization's expressions have at most 2,000 instructions together (some 80 of
-     *     // the usual size)
+     *     // expression. An organization's expressions have at most 2,000 instructions together
      *     match_pattern?: string|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

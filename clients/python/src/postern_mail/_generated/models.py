@@ -16,9 +16,9 @@ _AddSuppressionRequestRequired = TypedDict("_AddSuppressionRequestRequired", {
 _AddSuppressionRequestOptional = TypedDict("_AddSuppressionRequestOptional", {
     # manual: you decided. unsubscribe: the recipient asked for it
     "reason": "Optional[Union[Literal['manual', 'unsubscribe'], str]]",
-    # What the entry covers. org: every mail; domain: mail from that sender domain; template: mail
-    # rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class
-    # (`transactional`, `bulk`) or with that tag
+    # What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it;
+    # list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
+    # with that tag
     "scope_type": "Optional[Union[Literal['org', 'domain', 'stream', 'template', 'list'], str]]",
     # Required except for the scope org
     "scope_id": "Optional[str]",
@@ -326,8 +326,8 @@ _CreateAliasRequestOptional = TypedDict("_CreateAliasRequestOptional", {
     # preserve_from: From stays, unless DMARC would refuse the forward. masked: From becomes the
     # alias, the sender's address is in Reply-To
     "forward_mode": "Optional[Union[Literal['preserve_from', 'masked'], str]]",
-    # One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-    # an event
+    # One that was deleted stays and gets nothing; where no other is named, mail is kept without an
+    # event
     "webhook_ids": "Optional[List[RecordId]]",
     # For yourself; recipients do not see it
     "description": "Optional[str]",
@@ -428,8 +428,8 @@ _CreateDomainRuleRequestOptional = TypedDict("_CreateDomainRuleRequestOptional",
     "active": "Optional[bool]",
     # The mailboxes that mail is forwarded to
     "forward_to": "Optional[List[str]]",
-    # One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-    # an event
+    # One that was deleted stays and gets nothing; where no other is named, mail is kept without an
+    # event
     "webhook_ids": "Optional[List[RecordId]]",
 }, total=False)
 
@@ -462,8 +462,8 @@ _CreateInboundRuleRequestOptional = TypedDict("_CreateInboundRuleRequestOptional
     "active": "Optional[bool]",
     # The mailboxes that mail is forwarded to
     "forward_to": "Optional[List[str]]",
-    # One that was deleted stays here and gets nothing; where no other is named, mail is kept without
-    # an event
+    # One that was deleted stays and gets nothing; where no other is named, mail is kept without an
+    # event
     "webhook_ids": "Optional[List[RecordId]]",
 }, total=False)
 
@@ -629,8 +629,7 @@ _CreateWebhookRequestOptional = TypedDict("_CreateWebhookRequestOptional", {
     # Outbound events of this domain only; also the domain's catch-all route
     "domain_id": "Optional[str]",
     # Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
-    # expression. An organization's expressions have at most 2,000 instructions together (some 80 of
-    # the usual size)
+    # expression. An organization's expressions have at most 2,000 instructions together
     "match_pattern": "Optional[str]",
 }, total=False)
 
@@ -3756,9 +3755,9 @@ class SuppressionReasonCounts(_SuppressionReasonCountsRequired, _SuppressionReas
     """A record."""
 
 
-# What the entry covers. org: every mail; domain: mail from that sender domain; template: mail
-# rendered with it; list: mail sent with that `unsubscribe.list`; stream: mail of that class
-# (`transactional`, `bulk`) or with that tag
+# What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it;
+# list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
+# with that tag
 SuppressionScope = Union[Literal['org', 'domain', 'stream', 'template', 'list'], str]
 
 _TemplateRequired = TypedDict("_TemplateRequired", {
@@ -4290,8 +4289,7 @@ _WarmingRequired = TypedDict("_WarmingRequired", {
     "phase": "Union[Literal['not_started', 'phase_1', 'phase_2', 'phase_3', 'phase_4', 'warmed'], str]",
     # true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST
     # …/pause it becomes so when more than 5 % hard bounces or 0.3 % complaints came over the last 3
-    # UTC days, counted over at least 20 recipients and from at least 2 such events: one mistyped
-    # address pauses nothing
+    # UTC days, counted over at least 20 recipients and from at least 2 such events
     "paused": "bool",
     # Why it is paused
     "paused_reason": "Optional[str]",

@@ -125,7 +125,7 @@ class Dkim:
         """Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key,
         `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the
         first to ask for a key without a selector, or with that one, gets this very key, or in its
-        place one of the algorithm asked for. Each further call makes a key of its own."""
+        place one of the algorithm asked for. Each further call makes another."""
         answer: m.DkimKeyAnswer = self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/dkim", json={} if input is None else input, has_json=True, idempotent=True), options)
         return answer
 
@@ -214,10 +214,9 @@ class Dmarc:
 
     def upload(self, content: bytes, *, options: Optional[RequestOptions] = None) -> m.DmarcReport:
         """Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it. At
-        most 25 MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its
-        bytes. A report that is there already (organization, report id, domain and range) answers
-        200 and is not counted again."""
-        answer: m.DmarcReport = inside(self._transport.request(Call("POST", "/v1/dmarc/reports", content=content), options), "report")
+        most 25 MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. A report that is there already
+        (organization, report id, domain and range) answers 200 and is not counted again."""
+        answer: m.DmarcReport = inside(self._transport.request(Call("POST", "/v1/dmarc/reports", content=content, idempotent=True), options), "report")
         return answer
 
 
@@ -451,8 +450,7 @@ class Inbound:
         """Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test`
         whatever the key, works on domains whose DNS is not there yet, webhooks get the event,
         forwards are recorded and never sent. Masked and reverse addresses take it too: the forward
-        or the reply is made completely and shown in `messages`, and `email` is null, because such
-        mail is listed only while it waits in quarantine."""
+        or the reply is made completely and shown in `messages`, and `email` is null."""
         answer: m.SimulateInboundEmailAnswer = self._transport.request(Call("POST", "/v1/inbound-emails/simulate", json=input, has_json=True), options)
         return answer
 
@@ -863,9 +861,9 @@ class SuppressionsImports:
         """Read a list exported by another provider and show what a commit would add. CSV in any usual
         encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a
         file may be gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the
-        job expires after 24 hours. A list of more than 100,000 rows is answered 202 at once: its
-        job is `reading`, and its counts grow, until it is `previewed` or `failed`."""
-        answer: m.SuppressionImport = inside(self._transport.request(Call("POST", "/v1/imports/suppressions/preview", json=input, has_json=True), options), "job")
+        job expires after 24 hours. More than 100,000 rows are answered 202 at once: the job is
+        `reading`, and its counts grow, until it is `previewed` or `failed`."""
+        answer: m.SuppressionImport = inside(self._transport.request(Call("POST", "/v1/imports/suppressions/preview", json=input, has_json=True, idempotent=True), options), "job")
         return answer
 
 
@@ -940,8 +938,7 @@ class Templates:
 
     def list(self, *, limit: Optional[int] = None, offset: Optional[int] = None, after: Optional[m.RecordId] = None, query: Optional[str] = None, active: Optional[bool] = None, options: Optional[RequestOptions] = None) -> Page[m.Template]:
         """List templates, newest first. A page has the bodies of its first templates, at most 4 MiB
-        together. Those behind have null for both `html_body` and `text_body`, which no template has
-        by itself: get them one by one."""
+        together. Those behind have null for both `html_body` and `text_body`: get them one by one."""
         return Page(
             lambda page: self._transport.request(Call("GET", "/v1/templates", page), options),
             Listing("templates", True),

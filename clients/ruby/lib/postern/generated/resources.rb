@@ -46,8 +46,8 @@ module Postern
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
       # @option input [String] :forward_mode preserve_from: From stays, unless DMARC would refuse the
       #   forward. masked: From becomes the alias, the sender's address is in Reply-To
-      # @option input [Array<String>] :webhook_ids One that was deleted stays here and gets nothing; where
-      #   no other is named, mail is kept without an event
+      # @option input [Array<String>] :webhook_ids One that was deleted stays and gets nothing; where no
+      #   other is named, mail is kept without an event
       # @option input [String] :description For yourself; recipients do not see it
       # @option input [Boolean] :active false: mail is refused with 550, also where there is a catch-all
       # @return [Record]
@@ -188,7 +188,7 @@ module Postern
       # Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key,
       # `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to
       # ask for a key without a selector, or with that one, gets this very key, or in its place one of the
-      # algorithm asked for. Each further call makes a key of its own.
+      # algorithm asked for. Each further call makes another.
       # @param id [String]
       # @option input [String] :selector Default: postern1, then postern2, …; one that the domain has or had
       #   is 409
@@ -320,12 +320,11 @@ module Postern
       end
 
       # Upload an aggregate report as XML, gzip or ZIP of one file; the domain follows from it. At most 25
-      # MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. What the file is follows from its bytes. A report
-      # that is there already (organization, report id, domain and range) answers 200 and is not counted
-      # again.
+      # MiB, 100 MiB unpacked; both RFC 7489 and RFC 9990. A report that is there already (organization,
+      # report id, domain and range) answers 200 and is not counted again.
       # @return [Record]
       def upload(bytes, options: {})
-        answer = @transport.request("POST", "/v1/dmarc/reports", bytes: bytes, options: options)
+        answer = @transport.request("POST", "/v1/dmarc/reports", bytes: bytes, idempotent: true, options: options)
         answer["report"].tap { |record| record.response = answer.response }
       end
     end
@@ -721,8 +720,7 @@ module Postern
       # Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
       # the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded
       # and never sent. Masked and reverse addresses take it too: the forward or the reply is made
-      # completely and shown in `messages`, and `email` is null, because such mail is listed only while it
-      # waits in quarantine.
+      # completely and shown in `messages`, and `email` is null.
       # @option input [String, Array<String>] :to (required) Envelope recipients
       # @option input [String] :envelope_from Default: the address in `from`; empty: the null sender
       # @option input [String] :raw A whole message (RFC 5322)
@@ -763,8 +761,8 @@ module Postern
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
-      # @option input [Array<String>] :webhook_ids One that was deleted stays here and gets nothing; where
-      #   no other is named, mail is kept without an event
+      # @option input [Array<String>] :webhook_ids One that was deleted stays and gets nothing; where no
+      #   other is named, mail is kept without an event
       # @return [Record]
       def create(input = nil, options: {}, **fields)
         answer = @transport.request("POST", "/v1/inbound-rules", json: input || fields, idempotent: true, options: options)
@@ -785,8 +783,8 @@ module Postern
       # @option input [Integer] :priority Low runs first; left out: last
       # @option input [Boolean] :active false: switched off
       # @option input [Array<String>] :forward_to The mailboxes that mail is forwarded to
-      # @option input [Array<String>] :webhook_ids One that was deleted stays here and gets nothing; where
-      #   no other is named, mail is kept without an event
+      # @option input [Array<String>] :webhook_ids One that was deleted stays and gets nothing; where no
+      #   other is named, mail is kept without an event
       # @return [Record]
       def create_for_domain(id, input = nil, options: {}, **fields)
         answer = @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/rules", json: input || fields, idempotent: true, options: options)
@@ -1434,14 +1432,14 @@ module Postern
       # Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
       # and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a file may be
       # gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24
-      # hours. A list of more than 100,000 rows is answered 202 at once: its job is `reading`, and its
-      # counts grow, until it is `previewed` or `failed`.
+      # hours. More than 100,000 rows are answered 202 at once: the job is `reading`, and its counts grow,
+      # until it is `previewed` or `failed`.
       # @option input [String] :csv (required) The file's text; the whole body at most 40 MiB
       # @option input [String] :provider Detected when absent
       # @option input [String] :filename Tells lists with the same columns apart, such as SendGrid's blocks
       # @return [Record]
       def preview(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/imports/suppressions/preview", json: input || fields, options: options)
+        answer = @transport.request("POST", "/v1/imports/suppressions/preview", json: input || fields, idempotent: true, options: options)
         answer["job"].tap { |record| record.response = answer.response }
       end
     end
@@ -1460,9 +1458,9 @@ module Postern
       # (complaint, hard_bounce, unsubscribe, manual), and what a recipient asked for is not shortened.
       # @option input [String] :email (required) The address to suppress
       # @option input [String] :reason manual: you decided. unsubscribe: the recipient asked for it
-      # @option input [String] :scope_type What the entry covers. org: every mail; domain: mail from that
-      #   sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`;
-      #   stream: mail of that class (`transactional`, `bulk`) or with that tag
+      # @option input [String] :scope_type What it covers. org: every mail; domain: mail from that domain;
+      #   template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class
+      #   (`transactional`, `bulk`) or with that tag
       # @option input [String] :scope_id Required except for the scope org
       # @option input [String] :note Your own remark
       # @option input [String] :expires_at When mail may go out again; never, if absent
@@ -1490,9 +1488,9 @@ module Postern
       # @option query [String] :query In any case. With something before its @, the beginning of the
       #   address, found at once; else a part of it, looked for in the whole list: seconds at millions
       # @option query [String] :reason Why
-      # @option query [String] :scope_type What the entry covers. org: every mail; domain: mail from that
-      #   sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`;
-      #   stream: mail of that class (`transactional`, `bulk`) or with that tag
+      # @option query [String] :scope_type What it covers. org: every mail; domain: mail from that domain;
+      #   template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class
+      #   (`transactional`, `bulk`) or with that tag
       # @option query [String] :scope_id Which domain, template, list or stream; null for the scope org
       # @option query [String] :source Such as manual or import:sendgrid
       # @return [String]
@@ -1505,9 +1503,9 @@ module Postern
       # @option query [String] :query In any case. With something before its @, the beginning of the
       #   address, found at once; else a part of it, looked for in the whole list: seconds at millions
       # @option query [String] :reason Why
-      # @option query [String] :scope_type What the entry covers. org: every mail; domain: mail from that
-      #   sender domain; template: mail rendered with it; list: mail sent with that `unsubscribe.list`;
-      #   stream: mail of that class (`transactional`, `bulk`) or with that tag
+      # @option query [String] :scope_type What it covers. org: every mail; domain: mail from that domain;
+      #   template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class
+      #   (`transactional`, `bulk`) or with that tag
       # @option query [String] :scope_id Which domain, template, list or stream; null for the scope org
       # @option query [String] :source Such as manual or import:sendgrid
       # @option query [Integer] :limit How many rows at most: 1 to 100
@@ -1582,8 +1580,7 @@ module Postern
       end
 
       # List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
-      # Those behind have null for both `html_body` and `text_body`, which no template has by itself: get
-      # them one by one.
+      # Those behind have null for both `html_body` and `text_body`: get them one by one.
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @option query [Integer] :offset How many rows to skip
       # @option query [String] :after The last id of the page before: the list goes on behind it
@@ -1754,7 +1751,7 @@ module Postern
       #   route
       # @option input [String] :match_pattern Tested on the recipient: a glob (`*`, `?`) for the whole
       #   address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000
-      #   instructions together (some 80 of the usual size)
+      #   instructions together
       # @return [Record]
       def create(input = nil, options: {}, **fields)
         @transport.request("POST", "/v1/webhooks", json: input || fields, idempotent: true, options: options)
