@@ -44,7 +44,7 @@ const pathIn = (text: string, page: string) =>
 test("the author reads which file and which word, and the one link sends this reply as it is, once", async () => {
   const a = await s.alias();
   const { text } = await heldReply(await contactOf(a.id), D);
-  assert.match(text, /the file "offer 7\.pdf" \(part 2 of the message \(application\/pdf\)\)/);
+  assert.match(text, /the file "offer 7\.pdf" \(part 2 of the message \(application\/pdf\)[;)]/);
   assert.match(text, /this would have been shown: a…@h…\.example/);
   assert.ok(!text.includes(D), "what is hidden is not written out, also not to its owner: the notice may be passed on");
   const [entry] = (await s.api.ask("GET", `/v1/masked/aliases/${a.id}/activity`)).body.activity;

@@ -42,6 +42,17 @@ export function withFiles(bytes: Buffer, leaks: readonly Leak[]): ReportedLeak[]
   });
 }
 
+/** The leaks of each file together, in their order; a place that was searched in several ways is named once. */
+export function byFile(leaks: readonly ReportedLeak[]): { file: string | null; where: string[] }[] {
+  const groups = Map.groupBy(leaks, ({ file, where }) =>
+    file === null ? where : `${pathOf(where).join("/")} ${file}`,
+  );
+  return [...groups.values()].map((group) => ({
+    file: group[0]?.file ?? null,
+    where: [...new Set(group.map(({ where }) => where))],
+  }));
+}
+
 /** The numbers of the parts from the outermost in, of `part 1 of part 2 of the message`; of a message within one, that one's. */
 function pathOf(where: string): number[] {
   const [, parts = ""] = /((?:part \d+ of )*)the message(?! in )/.exec(where) ?? [];

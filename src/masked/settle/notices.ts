@@ -6,7 +6,7 @@ import { REPLY_RECIPIENTS_MAX } from "../arrive/arrival.ts";
 import { addressOf } from "../arrive/correspondents.ts";
 import * as carry from "../carry/carry.ts";
 import { buildNotice, type Notice } from "../rewrite/notice.ts";
-import type { ReportedLeak } from "../rewrite/tell-leaks.ts";
+import { byFile, type ReportedLeak } from "../rewrite/tell-leaks.ts";
 import type { AliasRow, Environment } from "../types.ts";
 
 /** The pages that send the reply as it is, and that change what replies may show; null where there is none. */
@@ -147,6 +147,7 @@ export function againBy(link: string): string {
 }
 
 const LEAKS_SHOWN_MAX = 5;
+const IN_A_FILE_SHOWN_MAX = 3;
 
 function explainLeak(own: string, { leaks, words, links }: Extract<Refusal, { kind: "leak" }>): string[] {
   const what =
@@ -155,7 +156,7 @@ function explainLeak(own: string, { leaks, words, links }: Extract<Refusal, { ki
       : "it would have shown your real address, a reply address or the name of your mail server";
   return [
     `Your reply from ${own} was not sent, because ${what}. It was found in:`,
-    listOf(leaks.map(placeOf), LEAKS_SHOWN_MAX, "places"),
+    listOf(placesOf(leaks), LEAKS_SHOWN_MAX, "places"),
     "Nobody has received it. Take it out of there (a signature, an attached file or its properties) and send the reply again.",
     ...(links.send === null ? [] : [`Or send this one as it is, once and within 24 hours:\n${links.send}`]),
     ...(links.setting === null
@@ -164,9 +165,16 @@ function explainLeak(own: string, { leaks, words, links }: Extract<Refusal, { ki
   ];
 }
 
-/** Where it is, as its author knows it. */
-export function placeOf({ where, file }: ReportedLeak): string {
-  return file === null ? where : `the file "${file}" (${where})`;
+/** Where they are, as their author knows it: each file once, whether the leaks are in its name or in it. */
+export function placesOf(leaks: readonly ReportedLeak[]): string[] {
+  return byFile(leaks).map(({ file, where }) =>
+    file === null ? (where[0] ?? "") : `the file "${file}" (${some(where)})`,
+  );
+}
+
+function some(places: readonly string[]): string {
+  const more = places.length - IN_A_FILE_SHOWN_MAX;
+  return [...places.slice(0, IN_A_FILE_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
 }
 
 /** What the activity says of it: without names of files, which are the owner's own words. */

@@ -8,7 +8,7 @@ import type * as carry from "../carry/carry.ts";
 import { type Change, isHiding } from "../rewrite/changes.ts";
 import type { ReportedLeak } from "../rewrite/tell-leaks.ts";
 import type { AliasRow, Environment } from "../types.ts";
-import { againBy, listOf, type Mail, placeOf, toOwner } from "./notices.ts";
+import { againBy, listOf, type Mail, placesOf, toOwner } from "./notices.ts";
 
 const FILES_SHOWN_MAX = 20;
 const CHANGES_SHOWN_MAX = 30;
@@ -45,7 +45,7 @@ export async function tellSent(
 function explainUnopened(own: string, unopened: readonly ReportedLeak[]): string[] {
   return [
     `Your reply from ${own} was sent, with something in it that nobody could look into:`,
-    listOf(unopened.map(placeOf), FILES_SHOWN_MAX, "files"),
+    listOf(placesOf(unopened), FILES_SHOWN_MAX, "files"),
     "If your real address or your name stands in there, its reader sees it. It was sent because the setting unopened_files of the alias says send; with hold, such a reply waits for your word.",
   ];
 }
