@@ -10,8 +10,9 @@ create table organization_move (
   org_id uuid not null primary key references organization (id),
   state_before text not null check (state_before in ('pending_review', 'active', 'suspended')),
   began_at timestamptz not null,
-  -- The file was written whole.
-  exported_at timestamptz
+  -- The file was written whole, with so many mails, sent and received. More of them later would be lost.
+  exported_at timestamptz,
+  exported_mails bigint
 );
 call protect_tenant_table('organization_move');
 

@@ -1378,6 +1378,7 @@ create table organization_move (
   state_before text not null,
   began_at timestamp with time zone not null,
   exported_at timestamp with time zone,
+  exported_mails bigint,
   constraint organization_move_pkey PRIMARY KEY (org_id),
   constraint organization_move_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),
   constraint organization_move_state_before_check CHECK ((state_before = ANY (ARRAY['pending_review'::text, 'active'::text, 'suspended'::text])))

@@ -9,6 +9,8 @@ export type Move = {
   began_at: Date;
   /** When the file was written whole; null before. */
   exported_at: Date | null;
+  /** Sent and received ones that are in the file. */
+  exported_mails: number | null;
 };
 
 /** Those that move; `is_seen`: this process has said that it does nothing more for it. */
@@ -21,9 +23,10 @@ export function findMoving(db: Query, process: string) {
 }
 
 export function findMove(db: Query, orgId: string) {
-  return db.query<Move>("select org_id, state_before, began_at, exported_at from organization_move where org_id = $1", [
-    orgId,
-  ]);
+  return db.query<Move>(
+    "select org_id, state_before, began_at, exported_at, exported_mails from organization_move where org_id = $1",
+    [orgId],
+  );
 }
 
 /** From here on it moves; nothing where there is no such organization. */
@@ -44,8 +47,10 @@ export async function endMove(tx: Tx, { org_id, state_before }: Pick<Move, "org_
   await tx.execute("update organization set state = $2 where id = $1", [org_id, state_before]);
 }
 
-export function noteExported(db: Query, orgId: string, at: Date) {
-  return db.execute("update organization_move set exported_at = $2 where org_id = $1", [orgId, at]);
+export function noteExported(db: Query, orgId: string, { at, mails }: { at: Date; mails: number }) {
+  return db.execute("update organization_move set exported_at = $2, exported_mails = $3 where org_id = $1", [
+    ...[orgId, at, mails],
+  ]);
 }
 
 /**

@@ -1,5 +1,6 @@
 // `postern organizations export|import|keep|remove`: an organization moves from one cell to another. The work is done in ../moving/.
 import type { Command } from "commander";
+import { listOrganizations } from "../accounts/accounts.ts";
 import { noteCommand } from "../audit/audit.ts";
 import { type ExportResult, exportOrganization } from "../moving/export.ts";
 import { hold, keep } from "../moving/hold.ts";
@@ -42,6 +43,7 @@ export function addMoveCommands(organizations: Command): void {
     .command("remove")
     .description("remove an organization that was exported, after its import in the other cell")
     .argument("<id>", "its id")
+    .option("--anyway", "also where mail was accepted after the file was written, which is lost then")
     .option("--json", "one JSON object")
     .action(removeCommand);
 }
@@ -80,11 +82,14 @@ function keepCommand(id: string, { json }: PlainOptions): Promise<void> {
   });
 }
 
-function removeCommand(id: string, { json }: PlainOptions): Promise<void> {
+function removeCommand(id: string, { json, anyway = false }: PlainOptions & { anyway?: boolean }): Promise<void> {
   return withWorld(async (world) => {
     refuseOtherId(id);
-    const rows = await removeOrganization(world, { organization: id, progress: teller("remove") });
-    console.log(json ? JSON.stringify({ organization_id: id, rows }) : `It was removed: ${rows} rows.`);
+    const rows = await removeOrganization(world, { organization: id, anyway, progress: teller("remove") });
+    const left = (await listOrganizations(world)).length;
+    console.log(
+      json ? JSON.stringify({ organization_id: id, rows, organizations_left: left }) : removedText(rows, left),
+    );
   });
 }
 
@@ -121,5 +126,16 @@ function importedText(file: string, result: ImportResult): string {
       ? [`Addresses of its pools stayed where they are: ${addresses_left.join(", ")}. Give it others of this cell.`]
       : []),
     `In the cell that it came from: postern organizations remove ${organization.id}.`,
+  ].join("\n");
+}
+
+function removedText(rows: number, left: number): string {
+  return [
+    `It was removed: ${rows} rows.`,
+    ...(left > 0
+      ? []
+      : [
+          "No organization is left here: the next start makes one. Unset POSTERN_BOOTSTRAP_LIVE_KEY and _TEST_KEY before.",
+        ]),
   ].join("\n");
 }

@@ -21,7 +21,7 @@ import type { World } from "../platform/world.ts";
 import { FILE_FORMAT, type FileEnd, type FileHead, type FileTable } from "./file.ts";
 import { findUnderWay } from "./hold.ts";
 import { hasSealed, type JsonRow, openRow } from "./sealed-rows.ts";
-import { type MovedTable, movedTables, ownBodyKeys, rowsOf } from "./tables.ts";
+import { MAILS, type MovedTable, movedTables, ownBodyKeys, rowsOf } from "./tables.ts";
 
 type ExportWorld = Pick<World, "db" | "database_url" | "blobs" | "seal" | "clock" | "config">;
 export type ExportOptions = {
@@ -43,6 +43,9 @@ export type ExportResult = Omit<FileEnd, "bodies_missing"> & {
   held_seconds: number;
 };
 
+/** What the writing says of itself at its end. */
+type Said = Partial<Pick<ExportResult, "organization" | "addresses_left"> & FileEnd & { mails: number }>;
+
 /** A request may take two minutes, an attempt at a mail server ten. */
 const WAIT_MS = 15 * 60_000;
 const LOOK_EVERY_MS = 250;
@@ -58,11 +61,11 @@ export async function exportOrganization(world: ExportWorld, options: ExportOpti
   const client = await connect(world.database_url, await schemaOf(world.database_url));
   try {
     const sha256 = createHash("sha256");
-    const said: Partial<Pick<ExportResult, "organization" | "addresses_left"> & FileEnd> = {};
+    const said: Said = {};
     const frames = writeFrames(world, client, options, said);
     const stored_bytes = await target.store(await sealStream(frames, locks), sha256);
-    await noteExported(world.db, organization, new Date(world.clock.now()));
-    const { bodies_missing = [], ...counted } = said as ExportResult & FileEnd;
+    const { bodies_missing = [], mails = 0, ...counted } = said as ExportResult & FileEnd & { mails: number };
+    await noteExported(world.db, organization, { at: new Date(world.clock.now()), mails });
     const held_seconds = Math.round((world.clock.monotonic() - startedAtMs) / 100) / 10;
     return {
       ...counted,
@@ -98,7 +101,7 @@ async function* writeFrames(
   world: ExportWorld,
   client: pg.Client,
   { organization: orgId, version, progress }: ExportOptions,
-  said: Partial<Pick<ExportResult, "organization" | "addresses_left"> & FileEnd>,
+  said: Said,
 ): AsyncGenerator<Buffer> {
   await client.query(BEGIN);
   const underWay = await findUnderWay(asQuery(client), orgId);
@@ -107,11 +110,13 @@ async function* writeFrames(
   const head = await headOf(world, client, { orgId, version });
   yield frame("H", head);
   const end: FileEnd = { tables: 0, rows: 0, bodies: 0, bodies_missing: [] };
+  let mails = 0;
   for (const table of tables) {
     progress(`writing ${table.name}`);
     const { rows } = yield* writeTable(world, client, { table, orgId });
     end.rows += rows;
     end.tables += 1;
+    if (MAILS.includes(table.name)) mails += rows;
   }
   const keys = await ownBodyKeys(client, orgId, tables);
   await client.query("commit");
@@ -127,7 +132,7 @@ async function* writeFrames(
     }
   }
   yield frame("Z", end);
-  Object.assign(said, end, { organization: head.organization, addresses_left: head.addresses });
+  Object.assign(said, end, { organization: head.organization, addresses_left: head.addresses, mails });
 }
 
 async function headOf(

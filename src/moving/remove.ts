@@ -12,9 +12,15 @@ import { beginWith, passedOn } from "../platform/database/session-settings.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import { notThere } from "./hold.ts";
+import { MAILS } from "./tables.ts";
 
 type RemoveWorld = Pick<World, "db" | "database_url" | "clock">;
-export type RemoveOptions = { organization: string; progress(text: string): void };
+export type RemoveOptions = {
+  organization: string;
+  /** Also where mail was accepted that is in no file. */
+  anyway: boolean;
+  progress(text: string): void;
+};
 
 /** An engine drops idle lanes by itself, addresses are the operator's, and what is let go of in the store is deleted soon. */
 const LEFT = ["lane", "source", "blob_reference"];
@@ -28,11 +34,9 @@ const BEGIN = beginWith(
 );
 
 /** Throws a sentence unless it was exported. Answers how many rows went. */
-export async function removeOrganization(
-  world: RemoveWorld,
-  { organization, progress }: RemoveOptions,
-): Promise<number> {
-  await refuseUnmoved(world, organization, progress);
+export async function removeOrganization(world: RemoveWorld, options: RemoveOptions): Promise<number> {
+  const { organization, progress } = options;
+  await refuseUnmoved(world, options);
   const client = await connect(world.database_url, await schemaOf(world.database_url));
   let rows = 0;
   const inOne = async (work: () => Promise<unknown>): Promise<void> => {
@@ -45,9 +49,13 @@ export async function removeOrganization(
     const names = tables.map(({ name }) => name).filter((name) => !LEFT.includes(name) && !LAST.includes(name));
     // While they are known to be its own.
     await inOne(() => deleteOnlyMembers(asQuery(client), organization));
-    for (const name of names) {
-      progress(`removing ${name}`);
-      await inOne(() => asQuery(client).execute(`delete from ${quoted(name)} where org_id = $1`, [organization]));
+    // Background work may add rows to what is empty already: all of them go once more, until none is left.
+    for (let before = -1; before !== rows; ) {
+      before = rows;
+      for (const name of names) {
+        progress(`removing ${name}`);
+        await inOne(() => asQuery(client).execute(`delete from ${quoted(name)} where org_id = $1`, [organization]));
+      }
     }
     await inOne(() => releaseAllOf(asQuery(client), organization));
     await inOne(() => deleteMoved(asQuery(client), organization));
@@ -58,11 +66,8 @@ export async function removeOrganization(
 }
 
 /** The door of several cells goes on sending its requests here for a while. */
-async function refuseUnmoved(
-  { db, clock }: RemoveWorld,
-  orgId: string,
-  progress: (text: string) => void,
-): Promise<void> {
+async function refuseUnmoved({ db, clock }: RemoveWorld, options: RemoveOptions): Promise<void> {
+  const { organization: orgId, progress, anyway } = options;
   const [move] = await findMove(db, orgId);
   if (!move) {
     throw (await organizationNames({ db }, [orgId])).has(orgId)
@@ -73,8 +78,25 @@ async function refuseUnmoved(
   }
   if (move.exported_at === null)
     throw new UsageError("this organization was not written to a file yet: postern organizations export comes first.");
+  const late = (await countMails(db, orgId)) - (move.exported_mails ?? 0);
+  if (late > 0 && !anyway)
+    throw new UsageError(
+      `${late} mails were accepted here after the file was written, as by a process that had stood still, and are not in the other cell: look at them (postern sql), or lose them with --anyway.`,
+    );
   const leftMs = move.began_at.getTime() + KEPT_MS - clock.now();
   if (leftMs <= 0) return;
   progress(`waiting ${Math.ceil(leftMs / 1000)} s: a door of several cells believes for a minute that it is here`);
   await sleep(Math.min(leftMs, KEPT_MS));
+}
+
+/** No more than were written, unless something went wrong: old ones go, and nothing is accepted. */
+async function countMails(db: World["db"], orgId: string): Promise<number> {
+  let mails = 0;
+  for (const name of MAILS) {
+    const [row] = await db.query<{ n: number }>(`select count(*)::int as n from ${quoted(name)} where org_id = $1`, [
+      orgId,
+    ]);
+    mails += row?.n ?? 0;
+  }
+  return mails;
 }

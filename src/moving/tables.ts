@@ -19,6 +19,9 @@ export const STAYING: Record<string, string> = {
   organization_move_seen: "says that it moves",
 };
 
+/** A row of these is a mail that somebody was promised. */
+export const MAILS = ["message", "inbound_email"];
+
 /** Tables without the organization in them of which it has rows: by these, $1 is its id. */
 const BY_PERSON = "select person_id from membership where org_id = $1";
 const OWN_ROWS: Record<string, string> = {
