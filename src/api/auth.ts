@@ -27,34 +27,44 @@ const WRONG_KEY = "the API key is malformed, unknown or revoked";
 /** Where password managers ask. */
 export const WRONG_MASK_KEY = `${WRONG_KEY}, or it is no mask key: password managers need a key of kind mask (svc_mask_…)`;
 
-/** `people`: the account of a signed-in person, for a request without a key. `wrong`: what a 401 says. `limits` is for tests. */
-type KeyOptions = { limits?: Limits; wrong?: string; people?: (request: FastifyRequest) => Promise<Account | null> };
+/**
+ * `people`: the account of a signed-in person, for a request without a key. `judge`: what else is asked again of a request that
+ * lasts. `wrong`: what a 401 says. `limits` is for tests.
+ */
+type KeyOptions = {
+  limits?: Limits;
+  wrong?: string;
+  people?: (request: FastifyRequest) => Promise<Account | null>;
+  judge?: (request: FastifyRequest) => Promise<void>;
+};
 
-/** A hook that sets `request.account` or refuses with 401. */
+/** A hook that sets `request.account` or refuses with 401. A request that lasts has both asked again by `request.askAgain()`. */
 export function requireKey(
   { clock }: Pick<World, "clock">,
   authenticate: (secret: string) => Promise<Account | null>,
-  { limits = LIMITS, wrong = WRONG_KEY, people = async () => null }: KeyOptions = {},
+  { limits = LIMITS, wrong = WRONG_KEY, people = async () => null, judge = async () => undefined }: KeyOptions = {},
 ) {
   const slow = slowWrongKeys(clock, limits);
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  async function identify(request: FastifyRequest, onWrong: () => Promise<void>): Promise<void> {
     const header = request.headers.authorization;
     const acting = header === undefined ? await people(request) : null;
-    if (acting) {
-      refuseMoving(acting);
-      request.account = acting;
-      return;
-    }
-    if (!header) throw new Refusal("missing_api_key", "send your API key as 'Authorization: Bearer <key>'");
-    const secret = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(header)?.[1];
-    const account = secret ? await authenticate(secret) : null;
+    if (!acting && !header) throw new Refusal("missing_api_key", "send your API key as 'Authorization: Bearer <key>'");
+    const secret = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(header ?? "")?.[1];
+    const account = acting ?? (secret ? await authenticate(secret) : null);
     if (account) {
       refuseMoving(account);
       request.account = account;
       return;
     }
-    await slow(request, reply);
+    await onWrong();
     throw new Refusal("invalid_api_key", wrong);
+  }
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    request.askAgain = async () => {
+      await identify(request, async () => undefined);
+      await judge(request);
+    };
+    await identify(request, () => slow(request, reply));
   };
 }
 

@@ -162,17 +162,18 @@ function readBodies(app: Api, world: World, isShared: boolean): Charging | null 
 
 /** What every request of /v1 passes on its way to its route. */
 function guardRequests(v1: Api, world: World, find: FindHanded | null): void {
+  const judge = judgePeople(world);
   v1.addHook("onRoute", demandEmptyBody);
   if (find) v1.addHook("onRequest", takeHanded(find));
   else {
     const ofFullKey = authenticate(world);
     const refuseMask = refuseMaskKey(authenticateMask(world));
     const findAccount = async (secret: string) => (await ofFullKey(secret)) ?? (await refuseMask(secret));
-    v1.addHook("onRequest", requireKey(world, findAccount, { people: personAccounts(world) }));
+    v1.addHook("onRequest", requireKey(world, findAccount, { people: personAccounts(world), judge }));
     v1.addHook("onRequest", limitRequests(world));
   }
   v1.addHook("onRequest", requireLiveKey(world));
-  v1.addHook("preHandler", judgePeople(world));
+  v1.addHook("preHandler", judge);
   v1.addHook("preValidation", refuseNul);
   v1.addHook("preSerialization", noteChanges(world));
   repeatCreates(v1, world);
@@ -186,6 +187,7 @@ function placeOf({ config, held }: World): { host: string; port: number; _handle
 
 function decorateRequests(app: Api): void {
   app.decorateRequest("account");
+  app.decorateRequest("askAgain");
   app.decorateRequest("rawBody", null);
   app.decorateRequest("unstorable", false);
   app.decorateRequest("isHeavy", false);

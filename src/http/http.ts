@@ -58,6 +58,11 @@ export type ActingPerson = {
 declare module "fastify" {
   interface FastifyRequest {
     account: Account;
+    /**
+     * For a request that lasts, such as a stream: sets `account` as it is by now, and throws what the request would be answered
+     * now, where the key was revoked, the session ended or the role changed.
+     */
+    askAgain(): Promise<void>;
     /** The exact bytes of a JSON body. */
     rawBody: Buffer | null;
     /** Counts bytes of a body that its route reads by itself, in parts; throws the 503 when they are too many. */

@@ -5,7 +5,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { type Api, answers, Closed, Id, Named, OneOf, Time } from "../../http/http.ts";
-import { invalid } from "../../platform/refusal.ts";
+import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { EVENT_TYPES, type WebhookEventType } from "../types.ts";
 import { createEventStream, type EventStream, type Reading } from "./stream.ts";
@@ -15,7 +15,7 @@ const WAIT_S_MAX = 30;
 const PAGE = { minimum: 1, maximum: 100, default: 50 };
 /** A comment in a silent stream: proxies take silence for an end. */
 const BEAT_MS = 15_000;
-/** A stream ends then, and its client connects again: the key may have been revoked. */
+/** A stream ends then, and its client connects again: over another connection, or to another process. */
 const STREAM_MS = 5 * 60_000;
 const RECONNECT_MS = 1_000;
 /** The event and the time of a body stand within these. */
@@ -71,13 +71,14 @@ export function mountEvents(api: Api, world: World): void {
     },
     async (request, reply) => {
       const { wait = 0, limit = PAGE.default } = request.query;
-      const asked = readingOf(request);
       const signal = untilGone(reply.raw);
       if (request.method === "GET" && /\btext\/event-stream\b/i.test(request.headers.accept ?? "")) {
-        return sendStream(world, reply, { stream, asked, signal, orgId: request.account.org_id });
+        return sendStream(world, reply, { stream, request, signal });
       }
       const limits = { limit, waitMs: wait * 1_000, signal };
-      const { events, next } = await stream.read(request.account.org_id, asked, limits);
+      const { events, next } = await stream.read(request.account.org_id, readingOf(request), limits);
+      // Whoever waited may have lost the right to what came.
+      if (wait > 0) await request.askAgain();
       return { events: events.map(toRead), next };
     },
   );
@@ -115,16 +116,29 @@ function toRead({ id, event, body }: EventRow) {
   return { event_id: id, event, timestamp, body: body.toString() };
 }
 
-type Streaming = { stream: EventStream; asked: Reading; signal: AbortSignal; orgId: string };
+/** False once the key was revoked, the session ended or the role changed: the client connects again, and its next answer says why. */
+async function mayStill(request: FastifyRequest): Promise<boolean> {
+  const { acts_on_live } = request.account;
+  try {
+    await request.askAgain();
+    return request.account.acts_on_live === acts_on_live;
+  } catch (err) {
+    if (err instanceof Refusal) return false;
+    throw err;
+  }
+}
 
-async function sendStream(world: World, reply: FastifyReply, { stream, asked, signal, orgId }: Streaming) {
+type Streaming = { stream: EventStream; request: FastifyRequest; signal: AbortSignal };
+
+async function sendStream(world: World, reply: FastifyReply, { stream, request, signal }: Streaming) {
   const { raw } = reply;
+  const orgId = request.account.org_id;
   const limits = { limit: PAGE.maximum, waitMs: BEAT_MS, signal, has_place: true };
   // Before the head is out, so that a refusal is an answer like any other.
   const leave = stream.enter(orgId);
   signal.addEventListener("abort", leave, { once: true });
   if (signal.aborted) leave();
-  let batch = await stream.read(orgId, asked, { ...limits, waitMs: 0 });
+  let batch = await stream.read(orgId, readingOf(request), { ...limits, waitMs: 0 });
   reply.hijack();
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value);
   raw.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
@@ -138,8 +152,8 @@ async function sendStream(world: World, reply: FastifyReply, { stream, asked, si
         if (!raw.write("\n\n")) await once(raw, "drain", { signal });
       }
       if (world.clock.monotonic() >= until || stream.isStopped()) break;
-      const before = batch.next;
-      batch = await stream.read(orgId, { ...asked, after: before }, limits);
+      batch = await stream.read(orgId, { ...readingOf(request), after: batch.next }, limits);
+      if (!(await mayStill(request))) break;
       if (batch.events.length === 0) raw.write(": nothing new\n\n");
     }
   } catch (err) {

@@ -4,6 +4,7 @@ import { type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { setUp } from "../../../test/support/people.ts";
 import { until } from "../../../test/support/until.ts";
 import { bodyOf } from "../event-body.ts";
 import { outgoing, produce } from "../receiver.fixture.ts";
@@ -38,12 +39,19 @@ const read = (key: string, query = "") => api.ask("GET", `/v1/events${query}`, u
 const event = (org_id: string, more: Partial<OutgoingEvent> = {}) => outgoing(api, { org_id, ...more });
 
 async function listen(key: string, query: string, headers: Record<string, string> = {}) {
-  const all = { authorization: `Bearer ${key}`, accept: "text/event-stream", ...headers };
+  return open(query, { authorization: `Bearer ${key}`, ...headers });
+}
+
+async function open(query: string, headers: Record<string, string>) {
+  const all = { accept: "text/event-stream", ...headers };
   const call = request({ port, host: "127.0.0.1", path: `/v1/events${query}`, headers: all });
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     call.on("response", resolve).on("error", reject).end();
   });
-  const noted = { text: "" };
+  const noted = { text: "", ended: false };
+  answer.on("end", () => {
+    noted.ended = true;
+  });
   answer.setEncoding("utf8").on("data", (text: string) => {
     noted.text += text;
   });
@@ -161,6 +169,56 @@ test("a stream has each event under its id and name, and goes on behind Last-Eve
   await until("the second is there", () => again.noted.text.includes(block(two, bodyOf(two).toString())));
   assert.ok(!again.noted.text.includes(one.event_id), "the first does not come again");
   again.stop();
+});
+
+test("a stream ends with the key that opened it: nothing that happens after the revocation comes", async () => {
+  const { org_id, live_key, start } = await reader();
+  const made = await api.ask("POST", "/v1/api-keys", { name: "tail", environment: "live" }, { key: live_key });
+  const [revoked, other] = [
+    await listen(made.body.secret, `?after=${start}`),
+    await listen(live_key, `?after=${start}`),
+  ];
+  assert.equal((await api.ask("DELETE", `/v1/api-keys/${made.body.key.id}`, undefined, { key: live_key })).status, 200);
+  const late = event(org_id);
+  await produce(api, [late]);
+  await until("the other key has the event", () => other.noted.text.includes(late.event_id));
+  await until("the stream of the revoked key has ended", () => revoked.noted.ended);
+  assert.ok(!revoked.noted.text.includes(late.event_id), revoked.noted.text);
+  other.stop();
+});
+
+test("a stream ends with the session that opened it, and with the role", async () => {
+  const { org_id, start } = await reader();
+  const owner = await setUp(api, "owner@stream.example", org_id);
+  const headers = {
+    cookie: `__Host-postern=${owner.token()}`,
+    ...{ host: "api.postern.test", "x-postern-organization": org_id, "x-postern-environment": "live" },
+  };
+  const stream = await open(`?after=${start}`, headers);
+  assert.equal(stream.answer.statusCode, 200);
+  await api.world.db.execute("update membership set role = 'viewer' where org_id = $1", [org_id]);
+  const unseen = event(org_id);
+  await produce(api, [unseen]);
+  await until("the stream of one who became a viewer has ended", () => stream.noted.ended);
+  assert.ok(!stream.noted.text.includes(unseen.event_id), stream.noted.text);
+  await api.world.db.execute("update membership set role = 'developer' where org_id = $1", [org_id]);
+  const second = await open(`?after=${start}`, headers);
+  await until("a developer reads it", () => second.noted.text.includes(unseen.event_id));
+  await owner.ask("POST", "/dashboard/api/sign-out");
+  const late = event(org_id);
+  await produce(api, [late]);
+  await until("the stream of one who signed out has ended", () => second.noted.ended);
+  assert.ok(!second.noted.text.includes(late.event_id), second.noted.text);
+});
+
+test("a request that waited with a key that was revoked meanwhile is 401", async () => {
+  const { org_id, live_key, start } = await reader();
+  const made = await api.ask("POST", "/v1/api-keys", { name: "wait", environment: "live" }, { key: live_key });
+  const waiting = read(made.body.secret, `?after=${start}&wait=20`);
+  await api.ask("DELETE", `/v1/api-keys/${made.body.key.id}`, undefined, { key: live_key });
+  await produce(api, [event(org_id)]);
+  const { status, body } = await waiting;
+  assert.deepEqual([status, body.code], [401, "invalid_api_key"]);
 });
 
 test("more than twenty waiting requests of one organization are refused for now, others are not", async () => {
