@@ -123,7 +123,8 @@ export function mountFeatures(api: Api, world: World, engine: Engine): void {
   const masked = { ...settlingPorts(world, engine), findAlias: aliasFinder(world) };
   mountAccounts(api, world, {
     usedThisMonth: monthReader(world),
-    findDestination: async (account, email) => (await addDestination(world, masked, account, email)).destination,
+    findDestination: async (account, email) =>
+      (await addDestination(world, masked, account, { email, field: "destination" })).destination,
   });
   mountAudit(api, world);
   const ports = besideCells(world);

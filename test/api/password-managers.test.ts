@@ -157,7 +157,11 @@ test("what makes no mask key is refused with the field at fault, and a test key 
     const { status, body: answer } = await ask({ ...base, ...body });
     assert.deepEqual([status, answer.field], [400, "destination"]);
   }
-  assert.equal((await ask({ ...base, kind: "mask", destination: "no address" })).status, 400);
+  for (const destination of ["no address", `x@${api.config.masked_domain}`]) {
+    const { status, body: answer } = await ask({ ...base, kind: "mask", destination });
+    assert.deepEqual([status, answer.field], [400, "destination"]);
+    assert.match(answer.error, /^the 'destination' field/);
+  }
   const live = await ask({ ...base, kind: "mask", destination: "new@home.example" }, api.test_key);
   assert.deepEqual([live.status, live.body.field], [403, "environment"]);
   const { body } = await api.ask("GET", "/v1/masked/destinations");

@@ -88,17 +88,17 @@ export async function sendConfirmations(
   if (fresh.length > 0 && who.state === "active") await queueConfirmations(world, ports, who, fresh);
 }
 
-/** Adds a destination (`created`), or shows the one that is there. */
+/** Adds a destination (`created`), or shows the one that is there. `field`: where the request has the address. */
 export async function addDestination(
   world: ConfirmationWorld,
   ports: MaskedPorts,
   who: Who,
-  email: string,
+  { email, field = "email" }: { email: string; field?: string },
 ): Promise<{ created: boolean; destination: DestinationRecord }> {
   const parsed = parseAddress(email);
-  if (!parsed.ok) throw invalid("email", `the 'email' field is not an e-mail address: ${parsed.reason}`);
+  if (!parsed.ok) throw invalid(field, `the '${field}' field is not an e-mail address: ${parsed.reason}`);
   const address = parsed.address;
-  await refuseOwnAddress(world, address.email, "email");
+  await refuseOwnAddress(world, address.email, field);
   const digest = destinationDigest(world, who.org_id, address.email);
   const made = await world.db.asOrg(who.org_id, async (tx) => {
     const before = await queries.findDestinationsByDigest(tx, who.org_id, who.environment, [digest]);

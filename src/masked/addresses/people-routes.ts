@@ -201,12 +201,7 @@ function mountDestinations(api: Api, world: World, ports: MaskedPorts): void {
       },
     },
     async (request, reply) => {
-      const { created, destination } = await destinations.addDestination(
-        world,
-        ports,
-        request.account,
-        request.body.email,
-      );
+      const { created, destination } = await destinations.addDestination(world, ports, request.account, request.body);
       return reply.code(created ? 201 : 200).send({ destination });
     },
   );
