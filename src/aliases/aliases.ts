@@ -1,5 +1,5 @@
 // Domain aliases: which local parts of a domain take mail, and what is done with it. Face of the feature. Incoming mail
-// asks `aliasFinder`; the order is exact alias → longest glob, then the domain's catch-all.
+// asks `aliasFinder`; the order is exact alias → longest glob, then the domain's catch-all; for live mail, live ones first.
 
 import { findDomain } from "../domains/domains.ts";
 import type { Account } from "../http/http.ts";
@@ -10,7 +10,7 @@ import { coalesce } from "../platform/fair/coalesce.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { findWebhooks } from "../webhooks/webhooks.ts";
-import { chooseAlias, namesOf, readLocalPart } from "./local-part.ts";
+import { chooseAlias, chooseForLive, namesOf, readLocalPart } from "./local-part.ts";
 import * as queries from "./queries.ts";
 import type { AliasAction, AliasChoice, AliasMatch, AliasRecord, ForwardMode } from "./types.ts";
 
@@ -221,7 +221,12 @@ export async function deleteAlias(world: Pick<World, "db">, orgId: string, id: s
 
 // --- for incoming mail -------------------------------------------------------------------------------------------------
 
-export type FindAlias = (domain: { org_id: string; id: string }, local: string) => Promise<AliasMatch | null>;
+/** `liveFirst`: for live mail, which an alias of a test key takes only where no live one does. */
+export type FindAlias = (
+  domain: { org_id: string; id: string },
+  local: string,
+  liveFirst?: boolean,
+) => Promise<AliasMatch | null>;
 
 /** A look-up of the alias that takes an address: many per round trip, nothing remembered, so that a change acts at once. */
 export function aliasFinder(world: Pick<World, "db">): FindAlias {
@@ -240,10 +245,11 @@ export function aliasFinder(world: Pick<World, "db">): FindAlias {
       );
     },
   });
-  return async (domain, local) => {
+  return async (domain, local, liveFirst = false) => {
     const { whole, bare } = namesOf(local);
     const candidates = await lookUp(`${domain.org_id} ${domain.id} ${bare.length} ${bare}${whole}`);
-    return chooseAlias(candidates ?? [], local);
+    const choose = liveFirst ? chooseForLive : chooseAlias;
+    return choose(candidates ?? [], local);
   };
 }
 

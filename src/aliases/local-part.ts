@@ -36,7 +36,13 @@ export function namesOf(local: string): { whole: string; bare: string; tag: stri
   return { whole, bare: whole.slice(0, plus), tag: local.normalize("NFC").slice(plus + 1) || null };
 }
 
-/** The alias among `candidates` (all of one domain) that takes mail for `local`. */
+/** The alias among `candidates` (all of one domain) that takes live mail for `local`: what a test key made comes last. */
+export function chooseForLive(candidates: readonly AliasChoice[], local: string): AliasMatch | null {
+  const live = candidates.filter(({ environment }) => environment === "live");
+  return chooseAlias(live, local) ?? chooseAlias(candidates, local);
+}
+
+/** The same for mail of a trial, which knows no difference. */
 export function chooseAlias(candidates: readonly AliasChoice[], local: string): AliasMatch | null {
   const { whole, bare, tag } = namesOf(local);
   const exact = (name: string) => candidates.find((alias) => !alias.is_glob && alias.local_part === name);

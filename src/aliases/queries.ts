@@ -142,7 +142,7 @@ export async function hasAliases(tx: Query, orgId: string, domainId: string): Pr
 }
 
 const CHOICE = `a.org_id, a.id, a.domain_id, a.local_part, a.is_glob, a.action, a.forward_to, a.forward_mode,
-  a.webhook_ids, a.active`;
+  a.webhook_ids, a.active, a.environment`;
 
 export type Wanted = { org_id: string; domain_id: string; names: readonly [string, string] };
 

@@ -38,6 +38,7 @@ export type AliasChoice = {
   forward_mode: ForwardMode;
   webhook_ids: string[];
   active: boolean;
+  environment: "live" | "test";
 };
 
 /** The alias that an address belongs to. `tag` is what follows the first `+`, where the alias itself does not name it. */

@@ -5,7 +5,7 @@ import type { Page } from "../platform/database/page.ts";
 import { countUpToMax } from "../platform/database/totals.ts";
 import type { DomainRow } from "./types.ts";
 
-const COLUMNS = `org_id, id, domain, type, status, active, claimed, ownership_token, dmarc_token, ownership_verified,
+const COLUMNS = `org_id, id, domain, environment, type, status, active, claimed, ownership_token, dmarc_token, ownership_verified,
   mx_verified, spf_verified, dkim_verified, dmarc_verified, return_path_verified, has_active_key, catch_all_enabled,
   catch_all_webhook_ids, inbound_mx_acknowledged, tls_policy, ip_pool, checks, lost, unverified_since, watch_since,
   next_check_at, last_dns_check, verified_at, created_at, updated_at`;
@@ -14,6 +14,7 @@ export type NewDomain = Pick<
   DomainRow,
   | "id"
   | "domain"
+  | "environment"
   | "type"
   | "ownership_token"
   | "dmarc_token"
@@ -21,7 +22,7 @@ export type NewDomain = Pick<
   | "inbound_mx_acknowledged"
   | "next_check_at"
   | "created_at"
-> & { environment: "live" | "test" };
+>;
 
 export function insertDomain(tx: Tx, orgId: string, row: NewDomain) {
   return tx.query<DomainRow>(

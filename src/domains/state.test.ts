@@ -18,7 +18,16 @@ const START = Date.parse("2026-11-05T10:00:00.000Z");
 function newRow(type: DomainType): DomainRow {
   const at = new Date(START);
   return {
-    ...{ org_id: "o", id: "d", domain: "example.com", type, status: "pending", active: true, claimed: false },
+    ...{
+      org_id: "o",
+      id: "d",
+      domain: "example.com",
+      environment: "live",
+      type,
+      status: "pending",
+      active: true,
+      claimed: false,
+    },
     ...{ ownership_token: "t", dmarc_token: "d", ownership_verified: false, mx_verified: false, spf_verified: false },
     ...{ dkim_verified: false, dmarc_verified: false, return_path_verified: false, has_active_key: false },
     ...{ catch_all_enabled: false, catch_all_webhook_ids: [], inbound_mx_acknowledged: false, ip_pool: null },

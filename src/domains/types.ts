@@ -20,6 +20,8 @@ export type DomainRow = {
   org_id: string;
   id: string;
   domain: string;
+  /** Of the key that added it. */
+  environment: "live" | "test";
   type: DomainType;
   status: DomainStatus;
   active: boolean;
@@ -159,5 +161,5 @@ export type SendingDomain = {
 /** What incoming mail needs to know of the domain it is for. */
 export type ReceivingDomain = Pick<
   DomainRow,
-  "org_id" | "id" | "domain" | "type" | "active" | "catch_all_enabled" | "catch_all_webhook_ids"
+  "org_id" | "id" | "domain" | "environment" | "type" | "active" | "catch_all_enabled" | "catch_all_webhook_ids"
 >;

@@ -67,8 +67,8 @@ export type RcptQuestion = { client: Client; from: Path; to: Path };
 export type Refused = { kind: "refuse"; code: number; enhanced: string; text: string };
 export type RcptDecision = { kind: "accept"; route: Route } | Refused;
 
-/** Decides about addresses of its own kind; null: not mine, ask the next. */
-export type RcptDecider = (question: RcptQuestion) => Promise<RcptDecision | null>;
+/** Decides about addresses of its own kind; null: not mine, ask the next. `environment`: of the mail, test in a trial. */
+export type RcptDecider = (question: RcptQuestion, environment: "live" | "test") => Promise<RcptDecision | null>;
 
 /** Who sent it and how; a simulated mail may have no client. */
 export type Origin = {

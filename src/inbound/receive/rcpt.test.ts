@@ -116,6 +116,37 @@ test("exact alias, then exact deciders, then globs and the catch-all, then our o
   assert.equal(await ask("dmarc@elsewhere.example"), "550 5.7.1");
 });
 
+test("an alias of a test key takes live mail only where nothing live takes it", async () => {
+  const test_key = { key: api.test_key };
+  const add = async (domain: string, alias: object, options?: { key: string }) => {
+    const made = await api.ask("POST", "/v1/aliases", { domain_id: domain, ...alias }, options);
+    assert.equal(made.status, 201, JSON.stringify(made.body));
+  };
+  const domain = async (name: string, more: object, options?: { key: string }) =>
+    assert.equal((await api.ask("POST", "/v1/domains", { domain: name, ...more }, options)).status, 201);
+  await domain("live.example", {});
+  await add("live.example", { local_part: "sup*", action: "store" });
+  await add("live.example", { local_part: "support", action: "drop" }, test_key);
+  await add("live.example", { local_part: "suppo*", active: false }, test_key);
+  await add("live.example", { local_part: "free", action: "store" }, test_key);
+  await add("in.example", { local_part: "grabbed", action: "drop" }, test_key);
+  await domain("trial.example", { catch_all_enabled: true }, test_key);
+  await add("trial.example", { local_part: "tried", action: "store" }, test_key);
+  const actionOf = async (to: string, environment: "live" | "test" = "live") => {
+    const parts = { findReceiver: ownReceiver(api.world, api.org_id), findAlias: aliasFinder(api.world) };
+    const policy = createRcptPolicy(api.world, { ...parts, exact: [], own: [], environment });
+    const decision = await policy({ client, from: path("a@b.example"), to: path(to) });
+    if (decision.kind === "refuse") return decision.code;
+    return decision.route.kind === "alias" ? decision.route.action : decision.route.kind;
+  };
+  assert.equal(await actionOf("support@live.example"), "store", "an exact alias of a test key shadows no live pattern");
+  assert.equal(await actionOf("supporter@live.example"), "store", "nor does a longer pattern that is switched off");
+  assert.equal(await actionOf("grabbed@in.example"), "catch_all", "nor does it shadow a live catch-all");
+  assert.equal(await actionOf("free@live.example"), "store", "an address that nothing live takes is its own");
+  assert.equal(await actionOf("tried@trial.example"), "store", "on a domain of a test key the usual order holds");
+  assert.equal(await actionOf("support@live.example", "test"), "drop", "and in a trial, too");
+});
+
 test("nothing is refused for good where no domain is set up yet: the database may be the wrong one", async () => {
   const parts = { findReceiver: async () => undefined, findAlias: aliasFinder(api.world), exact: [], own: [] };
   for (const [has, unknown, own] of [

@@ -1,6 +1,7 @@
 // The decision at RCPT, in session, so that nothing is accepted only to be bounced: exact alias → addresses of plugged-in
 // kinds on customers' domains (masked, reverse) → globs and patterns of masked aliases, by fixed characters → catch-all → our own
 // addresses (return path, feedback, rewritten senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
+// An alias of a test key takes live mail only where nothing live takes it: whoever has the key cannot lead mail away.
 import type { AliasMatch, FindAlias } from "../../aliases/aliases.ts";
 import { domainOfReturnPath, findDomain, receivesMail } from "../../domains/domains.ts";
 import type { ReceivingDomain } from "../../domains/types.ts";
@@ -67,10 +68,12 @@ export function createRcptPolicy(
 
   async function decide(question: RcptQuestion): Promise<RcptDecision> {
     const { domain } = question.to;
-    if (domain === null) return (await operator(question)) ?? RELAY;
+    if (domain === null) return (await operator(question, "live")) ?? RELAY;
     const receiver = await ports.findReceiver(domain);
     const decided =
-      (await askCustomer(ports, receiver, question)) ?? (await askInTurn(own, question)) ?? (receiver ? UNKNOWN : null);
+      (await askCustomer(ports, receiver, question)) ??
+      (await askInTurn(own, question, ports.environment)) ??
+      (receiver ? UNKNOWN : null);
     if (decided) return decided;
     if (isOurHost(world, domain)) return UNKNOWN;
     return notHere(await ports.isElsewhere?.(domain));
@@ -87,25 +90,33 @@ async function askCustomer(
   receiver: ReceivingDomain | undefined,
   question: RcptQuestion,
 ): Promise<RcptDecision | null> {
-  const match = receiver ? await ports.findAlias(receiver, question.to.local) : null;
-  if (receiver && match && !match.alias.is_glob) return fromAlias(receiver, match);
-  const exact = await askInTurn(ports.exact, question);
-  if (exact || !receiver) return exact;
-  const fixed = match ? match.alias.local_part.replace(/[*?]/g, "").length : null;
   const { environment = "live" } = ports;
+  const match = receiver ? await ports.findAlias(receiver, question.to.local, environment === "live") : null;
+  const isTrial = environment === "live" && match?.alias.environment === "test";
+  if (receiver && match && !match.alias.is_glob && !isTrial) return fromAlias(receiver, match);
+  const exact = await askInTurn(ports.exact, question, environment);
+  if (exact || !receiver) return exact;
+  const fixed = match && !isTrial ? match.alias.local_part.replace(/[*?]/g, "").length : null;
   const patterned = await ports.wide?.(question, { receiver, environment, fixed });
   if (patterned) return patterned;
-  const wide = match
-    ? fromAlias(receiver, match)
-    : receiver.catch_all_enabled
-      ? fromCatchAll(receiver, question.to)
-      : null;
+  // On a domain of live keys its catch-all is live, too.
+  const isLast = isTrial && receiver.environment === "live" && receiver.catch_all_enabled;
+  const wide =
+    match && !isLast
+      ? fromAlias(receiver, match)
+      : receiver.catch_all_enabled
+        ? fromCatchAll(receiver, question.to)
+        : null;
   return wide && asksToRelay(question.to) ? RELAY : wide;
 }
 
-async function askInTurn(deciders: readonly RcptDecider[], question: RcptQuestion): Promise<RcptDecision | null> {
+async function askInTurn(
+  deciders: readonly RcptDecider[],
+  question: RcptQuestion,
+  environment: "live" | "test" = "live",
+): Promise<RcptDecision | null> {
   for (const decide of deciders) {
-    const decision = await decide(question);
+    const decision = await decide(question, environment);
     if (decision) return decision;
   }
   return null;

@@ -61,7 +61,10 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
   const findAddress = addressFinder(world);
   const findContext = contextFinder(world);
   const note = refusalNoter(world);
-  return async ({ to }: { to: Path }): Promise<{ kind: "accept"; route: MaskedRoute } | Refused | null> => {
+  return async (
+    { to }: { to: Path },
+    environment: "live" | "test" = "live",
+  ): Promise<{ kind: "accept"; route: MaskedRoute } | Refused | null> => {
     if (to.domain === null) return null;
     const bare = untagged(`${to.local}@${to.domain}`);
     const local = bare.slice(0, bare.lastIndexOf("@"));
@@ -69,6 +72,9 @@ export function maskedDecider(world: ArrivalWorld, ports: ArrivalPorts) {
     // A forgotten reverse address must not fall to a catch-all.
     if (!found) return REPLY_LOCAL.test(local.toLowerCase()) && (await ports.findReceiver(to.domain)) ? UNKNOWN : null;
     const context = await findContext(found.org_id, found.alias_id);
+    // What a test key made, there or deleted, stands in the way of no live mail to a pattern or catch-all of the domain.
+    const isTrial = environment === "live" && context?.alias.environment === "test";
+    if (isTrial && found.kind === "alias" && context.alias.domain_id !== null) return null;
     if (!context || context.alias.deleted_at !== null) return UNKNOWN;
     const alias = await atHome(world, ports, context.alias);
     if (alias === null) return null;
