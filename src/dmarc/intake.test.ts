@@ -19,8 +19,8 @@ before(async () => {
 });
 after(() => api.close());
 
-async function addDomain(domain: string): Promise<DomainOfReport> {
-  const { body } = await api.ask("POST", "/v1/domains", { domain, type: "outbound" });
+async function addDomain(domain: string, key = api.live_key): Promise<DomainOfReport> {
+  const { body } = await api.ask("POST", "/v1/domains", { domain, type: "outbound" }, { key });
   return { org_id: api.org_id, id: body.id, domain };
 }
 
@@ -49,4 +49,18 @@ test("each mail counts as a MiB at least", async () => {
   countRead(domain.id, 2_047 * MIB, NOW);
   assert.deepEqual(await takeReportMail(world, domain, mailed({ domain: domain.domain }), arrival), { kind: "kept" });
   assert.deepEqual(await takeReportMail(world, domain, mailed({ domain: domain.domain }), arrival), REFUSED);
+});
+
+test("an upload with a test key counts for what a test key added, and for no domain of a live key", async () => {
+  const live = await addDomain("counted.example");
+  await addDomain("tried.example", api.test_key);
+  const upload = (domain: string) => {
+    const file = Buffer.from(mailed({ domain, id: domain }).text);
+    const headers = { "content-type": "application/octet-stream" };
+    return api.ask("POST", "/v1/dmarc/reports", file, { key: api.test_key, headers });
+  };
+  const { status, body } = await upload("counted.example");
+  assert.deepEqual([status, body.code], [403, "test_key_not_allowed"]);
+  assert.equal((await api.ask("GET", `/v1/domains/${live.id}/dmarc/summary`)).body.total_messages, 0);
+  assert.equal((await upload("tried.example")).status, 201);
 });

@@ -1,6 +1,8 @@
 // Reports on their way in: which domain they are about, whether they may be about it, and whether they count. By mail to the
 // address of a domain, or uploaded with a key of the organization.
+import { protectLive } from "../accounts/accounts.ts";
 import { findByReportToken, findDomain } from "../domains/domains.ts";
+import type { Account } from "../http/http.ts";
 import { readReport } from "../mail/dmarc-report/read-report.ts";
 import { findReports } from "../mail/dmarc-report/report-mail.ts";
 import type { AggregateReport } from "../mail/dmarc-report/types.ts";
@@ -143,12 +145,14 @@ function isAhead(world: Pick<World, "clock">, report: AggregateReport): boolean 
   return report.end_s * 1_000 > world.clock.now() + AHEAD_MS_MAX;
 }
 
+type Uploader = Pick<Account, "org_id" | "acts_on_live">;
+
 /** Takes an uploaded file of the organization; its key vouches for it. 400 for what is no report, 403 for others' domains. */
-export function uploadReport(world: IntakeWorld, orgId: string, file: Buffer): Promise<Stored> {
-  return reading(orgId, () => takeUpload(world, orgId, file));
+export function uploadReport(world: IntakeWorld, account: Uploader, file: Buffer): Promise<Stored> {
+  return reading(account.org_id, () => takeUpload(world, account, file));
 }
 
-async function takeUpload(world: IntakeWorld, orgId: string, file: Buffer): Promise<Stored> {
+async function takeUpload(world: IntakeWorld, account: Uploader, file: Buffer): Promise<Stored> {
   const read = await readReport(file);
   if (read.kind === "refused") throw invalid("file", `the 'file' field is no DMARC report: ${read.reason}`);
   if (read.kind === "tls") {
@@ -156,20 +160,21 @@ async function takeUpload(world: IntakeWorld, orgId: string, file: Buffer): Prom
   }
   const { report } = read;
   if (isAhead(world, report)) throw invalid("file", "the 'file' field is a report about days to come");
-  const domain = await world.db.asOrg(orgId, (tx) => findDomainOf(tx, orgId, report.policy.domain));
+  const domain = await world.db.asOrg(account.org_id, (tx) => findDomainOf(tx, account.org_id, report.policy.domain));
   if (!domain) {
     const message = `the report is about ${report.policy.domain}, which is no domain of this organization`;
     throw new Refusal("domain_not_owned", message, { field: "file" });
   }
+  await protectLive(account, "add to the figures of a live domain", async () => domain.environment);
   return storeReport(world, domain, report, { via: "upload", authenticated: true, sender_domain: null, origin_id: "" });
 }
 
 /** The organization's domain that the name is, or the nearest above it. */
-async function findDomainOf(tx: Tx, orgId: string, name: string): Promise<DomainOfReport | null> {
+async function findDomainOf(tx: Tx, orgId: string, name: string) {
   const labels = name.split(".");
   for (let from = Math.max(0, labels.length - PARENTS_MAX - 1); from < labels.length - 1; from += 1) {
     const row = await findDomain(tx, orgId, labels.slice(from).join("."));
-    if (row) return { org_id: row.org_id, id: row.id, domain: row.domain };
+    if (row) return { org_id: row.org_id, id: row.id, domain: row.domain, environment: row.environment };
   }
   return null;
 }

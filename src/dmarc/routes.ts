@@ -203,7 +203,7 @@ async function mountUpload(api: Api, world: World): Promise<void> {
     async (request, reply) => {
       const file = await readUpload(request);
       if (await request.isRepeated(reply, createHash("sha256").update(file).digest())) return reply;
-      const { report, duplicate } = await dmarc.uploadReport(world, request.account.org_id, file);
+      const { report, duplicate } = await dmarc.uploadReport(world, request.account, file);
       return reply.code(duplicate ? 200 : 201).send({ report });
     },
   );

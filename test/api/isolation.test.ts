@@ -70,6 +70,7 @@ const NOT_TO_LIVE = [
   "PATCH /v1/inbound-rules/{id}",
   "DELETE /v1/inbound-rules/{id}",
   "POST /v1/inbound-rules/reorder",
+  "POST /v1/dmarc/reports",
 ];
 /** Done a moment ago already, when the thing was made: too soon to do again. */
 const TOO_SOON = ["POST /v1/masked/destinations/{id}/resend"];
