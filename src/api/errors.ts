@@ -5,6 +5,7 @@ import { Crowded, isDeadlock, isOutOfTime, isUnavailable } from "../platform/dat
 import type { Log } from "../platform/process/log.ts";
 import { Refusal, type RefusalKind } from "../platform/refusal.ts";
 import { isStoreTrouble } from "../platform/storage/blobs.ts";
+import { bodyTooLarge } from "./body/too-large.ts";
 
 const STATUS: Record<RefusalKind, number> = {
   validation_error: 400,
@@ -46,7 +47,7 @@ const CROWDED = "too many of your requests are under way; try again shortly";
 
 /** Answers `error` on `reply`: status, `{error, code, field, request_id}`, and Retry-After for 429 and 503. */
 export function answerError(log: Log, error: unknown, request: FastifyRequest, reply: FastifyReply): void {
-  const refusal = asRefusal(error as FastifyError);
+  const refusal = asRefusal(error as FastifyError, request);
   if (isStoreTrouble(error)) log.error({ err: error, request_id: request.id }, "the store of large bodies fails");
   if (!refusal) {
     log.error({ err: error, request_id: request.id, route: request.routeOptions?.url }, "a request failed");
@@ -71,7 +72,10 @@ export function refusalBody(refusal: Refusal, requestId?: string): Record<string
   return { error: refusal.message, code: refusal.kind, ...(field === undefined ? {} : { field }), ...body, ...id };
 }
 
-function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refusal | null {
+function asRefusal(
+  error: FastifyError & { retry_after_seconds?: number },
+  request: Pick<FastifyRequest, "routeOptions">,
+): Refusal | null {
   if (error instanceof Refusal) return error;
   if (error.validation) return fromValidation(error);
   if (isNoRoom(error)) return new Refusal("unavailable", "there is no room on the disk at the moment; try again later");
@@ -89,8 +93,9 @@ function asRefusal(error: FastifyError & { retry_after_seconds?: number }): Refu
   if (vanished) return vanished;
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return bodyTooLarge(request);
     case "FST_REQ_FILE_TOO_LARGE":
-      return new Refusal("payload_too_large", "the request body is larger than allowed");
+      return new Refusal("payload_too_large", "the file is larger than allowed");
     case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
       return new Refusal("validation_error", "a request with a body needs Content-Type: application/json");
     case "FST_ERR_BAD_URL":

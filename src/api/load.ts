@@ -10,6 +10,7 @@ import type { Pressure } from "../platform/process/pressure.ts";
 import { Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
 import { createBodyRoom, type Share } from "./body/body-room.ts";
+import { bodyTooLarge } from "./body/too-large.ts";
 
 const MIB = 1024 * 1024;
 /** A body costs about four times its size while it becomes a message: 128 MiB are half a GiB at most. */
@@ -79,7 +80,7 @@ export function limitLoad(
     if (announced === 0 || BODILESS.has(request.method)) return payload;
     const isSmall = announced !== null && announced <= SMALL_BYTES;
     if (announced !== null && announced > (request.routeOptions.bodyLimit ?? Number.POSITIVE_INFINITY))
-      throw tooLarge();
+      throw bodyTooLarge(request);
     if (!isSmall && room.total() > bytesMax * LARGE_SHARE) throw refuse("bytes");
     if (isReadInParts(request)) return payload;
     // Reading what would be refused on its way costs as much as reading any other.
@@ -107,10 +108,6 @@ function sharesOf(request: FastifyRequest, bytesMax: number): Share[] {
     { name: `client ${clientKey(request.ip)}`, bytes_max: bytesMax * CLIENT_SHARE },
     { name: "without a key", bytes_max: bytesMax * KEYLESS_SHARE },
   ];
-}
-
-function tooLarge(): Refusal {
-  return new Refusal("payload_too_large", "the request body is larger than allowed");
 }
 
 /** Null when it does not say (RFC 9112 §7.1). */

@@ -11,6 +11,7 @@ import { freeBytes } from "../../platform/process/free-bytes.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { JsonCounts } from "../body/count-json.ts";
 import type { Reading } from "../body/json-body.ts";
+import { bodyTooLarge } from "../body/too-large.ts";
 import type { Judged } from "../compile-schemas.ts";
 import type { HeavyProcess } from "./heavy-process.ts";
 
@@ -160,7 +161,7 @@ async function gather(request: FastifyRequest, payload: Readable): Promise<{ pie
   for await (const chunk of payload as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (isCountedHere) request.holdBytes(chunk.length);
-    if (bytes > bytesMax) throw new Refusal("payload_too_large", "the request body is larger than allowed");
+    if (bytes > bytesMax) throw bodyTooLarge(request);
     for (let at = 0; at < chunk.length; ) {
       open ??= { piece: new Uint8Array(PIECE_BYTES), filled: 0 };
       const taken = chunk.subarray(at, at + PIECE_BYTES - open.filled);
