@@ -4,7 +4,7 @@ import { authenticateMask } from "./accounts/accounts.ts";
 import { mountAccounts } from "./accounts/routes.ts";
 import { aliasFinder } from "./aliases/aliases.ts";
 import { mountAliases } from "./aliases/routes.ts";
-import { readOtherKeyHeader, requireKey, WRONG_MASK_KEY } from "./api/auth.ts";
+import { keepOutOfCaches, readOtherKeyHeader, requireKey, WRONG_MASK_KEY } from "./api/auth.ts";
 import { refuseNul } from "./api/body/refuse-nul.ts";
 import { startForgettingCreates } from "./api/creates/creates.ts";
 import { startInternalServer } from "./api/internal.ts";
@@ -171,6 +171,7 @@ function pagePorts(world: World, engine: Engine) {
 /** What password managers ask for: other services' operations, by mask keys alone. */
 function mountForPasswordManagers(scope: Api, world: World, { findLane, notify }: Engine): void {
   scope.addHook("onRequest", readOtherKeyHeader);
+  scope.addHook("onRequest", keepOutOfCaches);
   scope.addHook("onRequest", requireKey(world, authenticateMask(world), { wrong: WRONG_MASK_KEY }));
   scope.addHook("onRequest", limitRequests(world));
   scope.addHook("preValidation", refuseNul);

@@ -68,6 +68,14 @@ export function requireKey(
   };
 }
 
+/**
+ * A hook: no cache keeps an answer (RFC 9111 §5.2.2.5). One address has another answer for each key, and for each person and
+ * organization; a cache knows by itself only of `Authorization` that it must not share (§3.5), not of cookies.
+ */
+export async function keepOutOfCaches(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  reply.header("cache-control", "no-store");
+}
+
 /** A hook: the key of programs that send it bare, as SimpleLogin's do, in `Authentication`. */
 export async function readOtherKeyHeader({ headers }: FastifyRequest): Promise<void> {
   const { authentication } = headers;

@@ -17,7 +17,7 @@ import { createWorkMeter } from "../platform/process/thread-ms.ts";
 import type { World } from "../platform/world.ts";
 import { Event } from "../webhooks/types.ts";
 import { logAccess } from "./access-log.ts";
-import { judgePeople, refuseMaskKey, requireKey, requireLiveKey } from "./auth.ts";
+import { judgePeople, keepOutOfCaches, refuseMaskKey, requireKey, requireLiveKey } from "./auth.ts";
 import { readJsonBodies } from "./body/json-body.ts";
 import { demandEmptyBody } from "./body/no-body.ts";
 import { refuseNul } from "./body/refuse-nul.ts";
@@ -164,6 +164,7 @@ function readBodies(app: Api, world: World, isShared: boolean): Charging | null 
 function guardRequests(v1: Api, world: World, find: FindHanded | null): void {
   const judge = judgePeople(world);
   v1.addHook("onRoute", demandEmptyBody);
+  v1.addHook("onRequest", keepOutOfCaches);
   if (find) v1.addHook("onRequest", takeHanded(find));
   else {
     const ofFullKey = authenticate(world);
