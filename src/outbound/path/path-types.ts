@@ -10,7 +10,7 @@ import type { Idle } from "./idle.ts";
 import type { Delivery, Source } from "./links.ts";
 import type { Recheck } from "./recheck.ts";
 import type { Refusals } from "./refusals.ts";
-import type { Shares } from "./shares.ts";
+import type { Pace, Shares } from "./shares.ts";
 
 export type PathWorld = Pick<World, "clock" | "seal" | "config" | "log" | "random">;
 
@@ -50,6 +50,8 @@ export type Path = {
   dialling: number;
   /** A connection was made, and none failed or was lost since: more may be made beside each other. */
   proven: boolean;
+  /** By the last message that came to its end here. */
+  pace: Pace;
   idle: Idle[];
   failures: number;
   /** Replies in a row that call our address blocked. */

@@ -76,6 +76,26 @@ describe("a path", () => {
     assert.equal(most, 2);
   });
 
+  it("is slow by a message that took longer than its size explains, and quick again by one that did not", async () => {
+    let lateMs = 0;
+    const sink = await startGreeter({
+      answer: (verb) => {
+        if (verb === ".") stage.moveClock(lateMs);
+        return null;
+      },
+    });
+    const stage = stageFor(sink);
+    const paces: string[] = [stage.path.pace];
+    for (const late of [0, 11_000, 0, 9_000]) {
+      lateMs = late;
+      push(stage, 1);
+      drive(stage);
+      await until("its outcome", () => stage.outcomes.length === paces.length && stage.path.workers === 0);
+      paces.push(stage.path.pace);
+    }
+    assert.deepEqual(paces, ["new", "quick", "slow", "quick", "quick"]);
+  });
+
   it("lets a sender's domain that is asked to slow down wait, alone: one message a quarter of a minute, others at once", async () => {
     const sink = await startSink();
     greetAll(sink);

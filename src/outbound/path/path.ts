@@ -22,6 +22,9 @@ const FAILURE_PAUSE_MAX_MS = 5_000;
 const SUSPEND_MIN = [1, 2, 5, 10, 15];
 const SLOW_PAUSE_MS = 15_000;
 const BLOCKED_MIN = 15;
+/** Longer than this, and than these bytes a second need, a server is slow. */
+const SLOW_AFTER_MS = 10_000;
+const SLOW_BYTES_S = 128 * 1024;
 const BLOCKS_TO_SUSPEND = 3;
 
 type Timed = Pick<World, "clock">;
@@ -38,6 +41,7 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
     workers: 0,
     dialling: 0,
     proven: false,
+    pace: "new",
     idle: [],
     failures: 0,
     blocks: 0,
@@ -204,6 +208,17 @@ export function answered(world: Timed, path: Path, { about }: Job, { outcome, pa
   if (outcome.kind === "delivered") recovered(path);
   if (path_action === "slow_sender") path.slowed.set(about.domain_id, world.clock.monotonic() + SLOW_PAUSE_MS);
   return act(world, path, path_action, outcome.message);
+}
+
+/** How long a message held its slot: what that says of the site. An end that came at once without a server's word says nothing. */
+export function timed(
+  path: Path,
+  { job }: Delivery,
+  { took_ms, isSettled }: { took_ms: number; isSettled: boolean },
+): void {
+  const isSlow = took_ms > SLOW_AFTER_MS + (job.about.size / SLOW_BYTES_S) * 1000;
+  if (isSlow) path.pace = "slow";
+  else if (isSettled) path.pace = "quick";
 }
 
 /** Postfix's feedback: one more connection after each full cohort of successes. */

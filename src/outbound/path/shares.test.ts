@@ -1,26 +1,28 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createShares, type Sized } from "./shares.ts";
+import { createShares, type Pace, type Sized } from "./shares.ts";
 
 const KINDS = [
   { bytes_max: 1_000, slots: 8 },
   { bytes_max: Number.POSITIVE_INFINITY, slots: 2 },
 ];
 
-type Waiting = { name: string; deliveries: Sized[] };
+type Waiting = { name: string; pace: Pace; deliveries: Sized[] };
 
 const delivery = (org_id: string, size = 10): Sized => ({ job: { org_id, about: { size } } });
 
 /** Paths with deliveries that begin as soon as they may; `done` ends one of an organization. */
 function stage() {
-  const begun: { path: string; delivery: Sized }[] = [];
+  const begun: { path: string; delivery: Sized; leave: () => void }[] = [];
   const started: string[] = [];
   const shares = createShares<Waiting>((path) => drive(path), KINDS);
 
   function drive(path: Waiting): void {
-    while (path.deliveries[0] && shares.enter(path, path.deliveries[0])) {
-      const next = path.deliveries.shift() as Sized;
-      begun.push({ path: path.name, delivery: next });
+    for (let [next] = path.deliveries; next; [next] = path.deliveries) {
+      const leave = shares.enter(path, next);
+      if (!leave) return;
+      path.deliveries.shift();
+      begun.push({ path: path.name, delivery: next, leave });
       started.push(`${path.name}:${next.job.org_id}`);
     }
   }
@@ -28,8 +30,8 @@ function stage() {
   return {
     shares,
     started,
-    path(name: string, deliveries: Sized[]): Waiting {
-      const path = { name, deliveries };
+    path(name: string, deliveries: Sized[], pace: Pace = "quick"): Waiting {
+      const path = { name, pace, deliveries };
       drive(path);
       return path;
     },
@@ -37,7 +39,7 @@ function stage() {
     done(org: string): void {
       const at = begun.findIndex(({ delivery: { job } }) => job.org_id === org);
       const [ended] = begun.splice(at, 1);
-      shares.leave((ended as { delivery: Sized }).delivery);
+      ended?.leave();
     },
   };
 }
@@ -72,6 +74,33 @@ test("every path of an organization gets its turn, however much the first ones h
   for (let n = 0; n < 10; n += 1) path(`later ${n}`, [delivery("a")]);
   for (let n = 0; n < 70; n += 1) if (started.length > n) done("a");
   for (let n = 0; n < 10; n += 1) assert.ok(started.includes(`later ${n}:a`), `later ${n} of ${started}`);
+});
+
+test("however many servers stall, mail to those that are quick, and to new ones beside slow ones, begins at once", () => {
+  const { path, running, started } = stage();
+  for (let n = 0; n < 100; n += 1) path(`stalling ${n}`, [delivery("shop")], "slow");
+  assert.equal(running("shop"), 2);
+  for (let n = 0; n < 100; n += 1) path(`new ${n}`, [delivery("shop")], "new");
+  assert.equal(running("shop"), 3);
+  path("quick", [delivery("shop")]);
+  assert.deepEqual(started, ["stalling 0:shop", "stalling 1:shop", "new 0:shop", "quick:shop"]);
+});
+
+test("mail to servers that stall goes on as its own slots come free, and none is left out", () => {
+  const { path, started, done } = stage();
+  for (let n = 0; n < 20; n += 1) path(`stalling ${n}`, [delivery("a")], "slow");
+  path("large and stalling", [delivery("a", 20_000_000)], "slow");
+  for (let n = 0; n < 21; n += 1) done("a");
+  assert.equal(started.length, 21);
+});
+
+test("a path that turned out slow while it waited gets its turn as a slow one", () => {
+  const { path, started, done } = stage();
+  for (let n = 0; n < 4; n += 1) path(`quick ${n}`, [delivery("a")]);
+  const turned = path("turned", [delivery("a")], "new");
+  turned.pace = "slow";
+  for (let n = 0; n < 4; n += 1) done("a");
+  assert.equal(started.at(-1), "turned:a");
 });
 
 test("large messages are few at once, and no small one waits for them", () => {

@@ -19,30 +19,44 @@ const KINDS: readonly Kind[] = [
   { bytes_max: 8 * MIB, slots: 16 },
   { bytes_max: Number.POSITIVE_INFINITY, slots: 6 },
 ];
+/**
+ * What mail to quick servers is not left without: of an organization's share, servers that are new or slow have three quarters
+ * at most, slow ones a half. Else the first few dead or stalling servers, each of which may hold its slot for minutes, would
+ * keep all other mail of the organization waiting.
+ */
+const NOT_QUICK_MAX = 0.75;
+const SLOW_MAX = 0.5;
 /** Sessions kept open for the next message; beyond it the oldest is closed. */
 const IDLE_MAX = 1_000;
 
 export type Sized = { job: Pick<Job, "org_id"> & { about: Pick<Job["about"], "size"> } };
 
+/** How the servers of a path were when they were last met. */
+export type Pace = "quick" | "new" | "slow";
+export type Paced = { pace: Pace };
+
 export type Shares<P> = {
   /**
-   * Takes a slot for the delivery, unless its organization has its share already: then `path` is driven again when there is
-   * one. Each slot that was taken is followed by `leave`.
+   * Takes a slot for the delivery, and gives how to leave it, which is called once; or null where its organization has its share
+   * already: then `path` is driven again when there is one.
    */
-  enter(path: P, delivery: Sized): boolean;
-  leave(delivery: Sized): void;
+  enter(path: P, delivery: Sized): (() => void) | null;
   /** Notes an open session; returns how to forget it. `close` is called when there are too many. */
   keep(close: () => void): () => void;
   /** Attempts under way. */
   size(): number;
 };
 
-type Row<P> = { slots: number; used: number; byOrg: Map<string, number>; waiting: Rotation<P> };
+type Held = Record<Pace, number>;
+/** `waiting`: by organization and pace, for none waits behind slower ones. */
+type Row<P> = { slots: number; used: number; byOrg: Map<string, Held>; waiting: Rotation<P> };
+
+const NOTHING: Held = { quick: 0, new: 0, slow: 0 };
 
 /**
  * Nothing is at work yet; `drive` starts what a path may.
  */
-export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[] = KINDS): Shares<P> {
+export function createShares<P extends Paced>(drive: (path: P) => void, kinds: readonly Kind[] = KINDS): Shares<P> {
   const rows: Row<P>[] = kinds.map(({ slots }) => ({ slots, used: 0, byOrg: new Map(), waiting: createRotation() }));
   const open = new Set<() => void>();
 
@@ -55,7 +69,10 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
   function pump(row: Row<P>): void {
     let looks = row.waiting.items();
     for (; looks > 0 && row.used < row.slots; looks -= 1) {
-      const path = row.waiting.next((orgId) => hasShare(row, orgId));
+      const path = row.waiting.next((group) => {
+        const [pace, orgId] = group.split(" ") as [Pace, string];
+        return hasShare(row, orgId, pace);
+      });
       if (path === null) return;
       drive(path);
     }
@@ -65,22 +82,16 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
     enter(path, delivery) {
       const row = rowOf(delivery);
       const { org_id } = delivery.job;
-      if (!hasShare(row, org_id)) {
-        row.waiting.add(org_id, path);
-        return false;
+      const { pace } = path;
+      if (!hasShare(row, org_id, pace)) {
+        row.waiting.add(`${pace} ${org_id}`, path);
+        return null;
       }
-      row.used += 1;
-      row.byOrg.set(org_id, (row.byOrg.get(org_id) ?? 0) + 1);
-      return true;
-    },
-    leave(delivery) {
-      const row = rowOf(delivery);
-      const { org_id } = delivery.job;
-      const left = (row.byOrg.get(org_id) ?? 0) - 1;
-      row.used -= 1;
-      if (left > 0) row.byOrg.set(org_id, left);
-      else row.byOrg.delete(org_id);
-      pump(row);
+      count(row, org_id, pace, 1);
+      return () => {
+        count(row, org_id, pace, -1);
+        pump(row);
+      };
     },
     keep(close) {
       open.add(close);
@@ -95,6 +106,29 @@ export function createShares<P>(drive: (path: P) => void, kinds: readonly Kind[]
   };
 }
 
-function hasShare({ slots, used, byOrg }: Row<unknown>, orgId: string): boolean {
-  return mayTakeMore(byOrg.get(orgId) ?? 0, { max: slots, taken: used });
+function count(row: Row<unknown>, orgId: string, pace: Pace, by: 1 | -1): void {
+  const before = row.byOrg.get(orgId) ?? NOTHING;
+  const held = { ...before, [pace]: before[pace] + by };
+  row.used += by;
+  if (sum(held) > 0) row.byOrg.set(orgId, held);
+  else row.byOrg.delete(orgId);
+}
+
+function sum({ quick, new: unknown, slow }: Held): number {
+  return quick + unknown + slow;
+}
+
+function hasShare({ slots, used, byOrg }: Row<unknown>, orgId: string, pace: Pace): boolean {
+  const held = byOrg.get(orgId) ?? NOTHING;
+  const own = sum(held);
+  if (!mayTakeMore(own, { max: slots, taken: used })) return false;
+  if (pace === "quick") return true;
+  const share = Math.ceil((slots - (used - own)) / 2);
+  if (own - held.quick >= portion(share, NOT_QUICK_MAX)) return false;
+  return pace === "new" || held.slow < portion(share, SLOW_MAX);
+}
+
+/** At least one: nobody is left without. */
+function portion(share: number, part: number): number {
+  return Math.max(1, Math.floor(share * part));
 }

@@ -25,6 +25,7 @@ import {
   refused,
   rest,
   slowedForMs,
+  timed,
   turnAway,
   UNPROVEN_CONNECTIONS,
   unreached,
@@ -71,10 +72,10 @@ export function drive(context: PathContext): void {
     return;
   }
   while (path.workers < workersMax(path) && path.workers < path.fairness.size()) {
-    const delivery = nextDelivery(context);
-    if (!delivery) return;
+    const turn = nextTurn(context);
+    if (!turn) return;
     path.workers += 1;
-    runWorker(context, delivery)
+    runWorker(context, turn)
       .catch((err) => world.log.error({ err, path: path.key }, "a delivery worker failed"))
       .finally(() => {
         path.workers -= 1;
@@ -106,18 +107,24 @@ export function closePath(path: Path): void {
   closeIdle(path);
 }
 
-async function runWorker(context: PathContext, first: Delivery): Promise<void> {
-  const { parts, path } = context;
+/** A delivery, and how to leave the slot that was taken for it. */
+type Turn = { delivery: Delivery; leave: () => void };
+
+async function runWorker(context: PathContext, first: Turn): Promise<void> {
+  const { world, parts, path } = context;
   let link: Link | null = null;
-  for (let delivery: Delivery | null = first; delivery; delivery = nextDelivery(context)) {
+  for (let turn: Turn | null = first; turn; turn = nextTurn(context)) {
+    const { delivery, leave } = turn;
     const held = link;
     link = null;
+    const startedAtMs = world.clock.monotonic();
     try {
       link = await sendOne(context, held, delivery);
+      timed(path, delivery, { took_ms: world.clock.monotonic() - startedAtMs, isSettled: link !== null });
     } catch (err) {
       notMade(context, delivery, err);
     } finally {
-      parts.shares.leave(delivery);
+      leave();
     }
   }
   if (link) keepIdle(parts.shares, path, link);
@@ -138,15 +145,20 @@ function notMade(context: PathContext, delivery: Delivery, err: unknown): void {
   } else defer("an internal error; trying again");
 }
 
-function nextDelivery(context: PathContext): Delivery | null {
+function nextTurn(context: PathContext): Turn | null {
   const { world, parts, path } = context;
   if (parts.gate.isStopping() || mustHold(parts) || isSuspended(world, path)) return null;
   if (path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
-  const enter = (delivery: Delivery): boolean => !isSlowed(context, delivery) && parts.shares.enter(path, delivery);
+  let leave: Turn["leave"] | null = null;
+  const enter = (delivery: Delivery): boolean => {
+    leave = isSlowed(context, delivery) ? null : parts.shares.enter(path, delivery);
+    return leave !== null;
+  };
   for (let delivery = path.fairness.next(enter); delivery; delivery = path.fairness.next(enter)) {
+    const turn: Turn = { delivery, leave: leave as unknown as Turn["leave"] };
     const away = turnAway(world, parts.gate, delivery);
-    if (!away) return delivery;
-    parts.shares.leave(delivery);
+    if (!away) return turn;
+    turn.leave();
     carryOut(context, away);
   }
   return null;
