@@ -18,6 +18,12 @@ const REMEMBERED_MAX = 50_000;
  * new domains is not deferred for our own queue.
  */
 const ASKING_MAX = 128;
+/**
+ * Of those, for domains that had a route when they were last asked for, within a day. So mail to the domains that are written to all
+ * day does not wait, whenever their routes have to be found again, behind a list of domains whose name servers are silent.
+ */
+const ASKING_AGAIN_MAX = 32;
+const FOUND_BEFORE_MS = 86_400_000;
 
 export type Planned = { kind: "route"; plan: Plan } | Exclude<Route, { kind: "route" }>;
 
@@ -41,7 +47,11 @@ export function createRoutes(world: RoutesWorld): Routes {
   /** For a place, by organization and domain: others do not wait in its queue. */
   const waiting = new Map<string, Promise<Planned>>();
   const findSts = stsFinder(world);
-  const gate = createFairGate(ASKING_MAX);
+  const foundBefore = remember<true>(world.clock, { for_ms: FOUND_BEFORE_MS, names_max: REMEMBERED_MAX });
+  const gates = {
+    again: createFairGate(ASKING_AGAIN_MAX),
+    first: createFairGate(ASKING_MAX - ASKING_AGAIN_MAX),
+  };
 
   function peek(domain: string): Planned | null {
     const entry = known.get(domain);
@@ -55,6 +65,8 @@ export function createRoutes(world: RoutesWorld): Routes {
     const route = await findPlanned(world, findSts, domain);
     const keptMs = keepMs(route);
     known.set(domain, { route, untilWallMs: world.clock.now() + keptMs }, keptMs);
+    if (route.kind === "route") foundBefore.set(domain, true);
+    else foundBefore.drop(domain);
     return route;
   }
 
@@ -74,6 +86,7 @@ export function createRoutes(world: RoutesWorld): Routes {
       const key = `${orgId} ${domain}`;
       const pending = asking.get(domain) ?? waiting.get(key);
       if (pending) return pending;
+      const gate = foundBefore.get(domain) ? gates.again : gates.first;
       const answer = gate(orgId, async () => peek(domain) ?? join(domain)).finally(() => waiting.delete(key));
       waiting.set(key, answer);
       return answer;
