@@ -31,7 +31,7 @@ export type AttemptResult = {
   outcome: Outcome | null;
   /** What the reply asks of the path. */
   path_action: Classification["path_action"];
-  /** The session ended before anything was said of this message: it may go on a fresh one. */
+  /** The session ended, or was full, before anything was said of this message: it may go on a fresh one. */
   lost: string | null;
   /** We ended the session ourselves, before the message was: it may not be sent from here any more. */
   withheld?: boolean;
@@ -148,8 +148,11 @@ function toResult(sent: SendOutcome, link: Link, durationMs: number): AttemptRes
       return { outcome: null, path_action: null, lost: sent.detail };
     default: {
       const result = fromReply(sent.reply, sent.stage, link, seen);
-      // A server that closes says so to whatever comes next (RFC 5321 §3.8): before RCPT, of this message it said nothing.
-      return sent.stage === "mail" && sent.reply.code === 421 ? { ...result, lost: sent.reply.text } : result;
+      // A server that closes says so to whatever comes next (RFC 5321 §3.8), and one that takes so many messages a session does so
+      // with any code: before RCPT, of this message it said nothing.
+      const isAtMail = sent.kind === "refused" && sent.stage === "mail";
+      const isOfSession = isAtMail && (sent.reply.code === 421 || link.has_taken);
+      return isOfSession ? { ...result, lost: sent.reply.text } : result;
     }
   }
 }

@@ -14,6 +14,8 @@ export type Link = {
   proven: { encrypted: boolean; pkix: boolean; dane: string | null };
   /** What was wrong with TLS although the session went on. */
   trouble: Verdict;
+  /** It took a message: what it says to the next MAIL may be about its own age. */
+  has_taken: boolean;
   /** Domains this session was counted for already. */
   counted: Set<string>;
   /** What the timeline says of TLS for the mail that goes over it now. */

@@ -148,6 +148,7 @@ function makeLink(opening: Opening, session: MailSession, { trouble, said }: { t
     source_ip: source.ip,
     proven: { encrypted: session.tls !== null, pkix: said.pkix, dane },
     trouble: trouble ?? (session.tls ? null : { result: "starttls-not-supported", detail: NO_STARTTLS }),
+    has_taken: false,
     counted: new Set(),
     tls: null,
   };

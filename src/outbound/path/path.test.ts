@@ -122,6 +122,44 @@ describe("a path", () => {
   });
 });
 
+describe("a session that took a message and refuses the next MAIL", () => {
+  for (const reply of [
+    "554 5.7.0 Too many messages in this session",
+    "452 4.5.3 Too many messages, come again",
+    "503 5.5.1 Sender already specified",
+  ]) {
+    it(`has that message decided by a fresh one: ${reply}`, async () => {
+      const sink = await startGreeter({
+        answer: (verb, { message }) => (verb === "MAIL" && message === 2 ? reply : null),
+      });
+      const stage = stageFor(sink);
+      stage.path.limit = 1;
+      push(stage, 6);
+      drive(stage);
+      await until("all are sent", () => stage.outcomes.length === 6);
+      assertDelivered(stage, 6);
+      assert.equal(sink.sockets.length, 3);
+    });
+  }
+
+  it("is believed when the fresh one says so too, and no further message has a session of its own for it", async () => {
+    const sink = await startGreeter({
+      answer: (verb, { connection, message }) =>
+        verb === "MAIL" && connection + message > 0 ? "550 5.1.8 this sender's domain is not known here" : null,
+    });
+    const stage = stageFor(sink);
+    stage.path.limit = 1;
+    push(stage, 5);
+    drive(stage);
+    await until("all have their outcome", () => stage.outcomes.length === 5);
+    assert.deepEqual(
+      stage.outcomes.map(({ kind }) => kind),
+      ["delivered", "bounced", "bounced", "bounced", "bounced"],
+    );
+    assert.equal(sink.sockets.length, 2);
+  });
+});
+
 describe("what must wait in the queue while all workers of a path are busy", () => {
   it("goes there when it comes to the path, but for what is past its sender's own time at a destination that waits", async () => {
     const sink = await startGreeter();

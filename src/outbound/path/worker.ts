@@ -194,7 +194,7 @@ async function sendOne(context: PathContext, held: Link | null, delivery: Delive
   if (first.lost !== null && first.outcome === null) path.proven = false;
   if (first.lost !== null && reused && parts.mayStart()) {
     // The server ended the session before it saw the message, which is not at fault: a fresh one decides.
-    link.session.close();
+    part(link);
     const fresh = await dial(context, delivery);
     return fresh && goOn(context, fresh, delivery, await attemptOn(context, fresh, delivery));
   }
@@ -234,7 +234,10 @@ function settle(context: PathContext, link: Link, { job }: Delivery, result: Att
   const outcome = result.outcome ?? brokenOff(link, result.lost ?? "the connection was lost");
   carryOut(context, concluded(job, outcome, { path_action, counts: path.site.isp !== SIMULATOR }));
   carryOut(context, answered(world, path, job, { outcome, path_action }));
-  if (outcome.kind === "delivered") driveIfNew(context);
+  if (outcome.kind === "delivered") {
+    link.has_taken = true;
+    driveIfNew(context);
+  }
   if (link.session.usable && link.session.sent < path.site.messages_per_connection) return link;
   part(link);
   return null;
