@@ -46,7 +46,7 @@ export function carryOut(world: Pick<World, "log">, hands: Hands, path: Path, ef
       parking.resume(path);
       break;
     case "connected":
-      reach.connected();
+      reach.connected(effect.hop);
       break;
     case "unreachable":
       reach.unreachable(path.site.name, effect.hop);

@@ -27,6 +27,6 @@ export type Effect =
   /** The site answers again: lanes that sleep are awake. */
   | { kind: "resume" }
   /** A server was connected to directly: port 25 is open. */
-  | { kind: "connected" }
+  | { kind: "connected"; hop: Hop }
   /** None of the site's servers could be: this is an address of one. */
   | { kind: "unreachable"; hop: Hop };

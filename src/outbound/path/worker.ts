@@ -305,7 +305,7 @@ async function openOne(context: PathContext, delivery: Delivery, hops: PlannedHo
   for (const hop of hops) {
     const opened = await openLink(linkWorld, parts.results, { source: path.source, hop, delivery, startedAtMs });
     if ("session" in opened) {
-      if (!path.isRelay) carryOut(context, { kind: "connected" });
+      if (!path.isRelay) carryOut(context, { kind: "connected", hop: opened.hop });
       return opened;
     }
     tried.push(opened);

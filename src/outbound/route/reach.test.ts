@@ -85,19 +85,48 @@ test("sites that are down right after a start say nothing yet: their mail is wha
 
 test("sites are only down while others could be reached within the minute", async () => {
   const reach = await watch();
-  reach.connected();
+  reach.connected(hop(0));
   for (const n of [1, 2, 3, 4]) reach.unreachable(`site ${n}`, hop(n));
   assert.equal(reach.isClosed(), false);
   clock.advance(60_000);
   reach.unreachable("site 5", hop(5));
-  assert.equal(reach.isClosed(), true);
+  await until("what was reached before was asked as well", () => reach.isClosed());
+});
+
+test("sites are only down while one that was reached hours ago still answers", async () => {
+  const reach = await watch();
+  const asked = once(greeter, "connection");
+  reach.connected({ host: "mx.example", address: "127.0.0.1" });
+  clock.advance(3_600_000);
+  for (const n of [1, 2, 3, 4]) reach.unreachable(`site ${n}`, hop(n));
+  await asked;
+  await reach.stop();
+  assert.equal(reach.isClosed(), false);
+  reach.unreachable("site 5", hop(5));
+  assert.deepEqual([reach.isClosed(), noted], [false, 0]);
+});
+
+test("it is looked for at a site that was reached before, though those that failed stay dead", async () => {
+  const reach = await watch();
+  reach.connected({ host: "mx.example", address: "127.0.0.79" });
+  clock.advance(60_000);
+  for (const n of [1, 2, 3]) reach.unreachable(`site ${n}`, hop(n));
+  await until("it is closed", () => reach.isClosed());
+  assert.equal(await reach.look(), false);
+  const { port } = greeter.address() as { port: number };
+  const again = createServer((socket) => socket.on("error", () => undefined).end("554 no\r\n"));
+  again.listen(port, "127.0.0.79");
+  await once(again, "listening");
+  assert.equal(await reach.look(), true);
+  assert.equal(reach.isClosed(), false);
+  again.close();
 });
 
 test("one connection ends it, here and in the database", async () => {
   const reach = await watch();
   for (const n of [1, 2, 3]) reach.unreachable(`site ${n}`, hop(n));
   await closedOf();
-  reach.connected();
+  reach.connected(hop(0));
   assert.equal(reach.isClosed(), false);
   await until("it is taken back", async () => (await queries.findClosed(api.world.db, MACHINE)).length === 0);
 });

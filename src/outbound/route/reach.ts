@@ -1,6 +1,6 @@
 // Can this machine reach anybody's port 25? Many networks close it. When several sites in a row cannot be connected to and
-// none could for a while, it is the machine, not the sites: mail with a relay to fall back on then takes that. One
-// connection to anybody ends it; until then a process of the machine looks every minute. The database remembers, for the
+// none could for a while, those that could before included, it is the machine, not the sites: mail with a relay to fall back on then
+// takes that. One connection to anybody ends it; until then a process of the machine looks every minute. The database remembers, for the
 // other processes and the next start.
 import type { World } from "../../platform/world.ts";
 import type { OpenSession } from "../outside.ts";
@@ -10,7 +10,7 @@ import type { Hop } from "./route.ts";
 export type Reach = {
   isClosed(): boolean;
   /** A direct connection to some server of a site was made, or could not be. */
-  connected(): void;
+  connected(hop: Hop): void;
   unreachable(site: string, hop: Hop): void;
   /** Looks now whether port 25 is open again; true when it is. */
   look(): Promise<boolean>;
@@ -23,6 +23,8 @@ const SITES_MIN = 3;
 const QUIET_MS = 60_000;
 const SITES_MAX = 50;
 const TARGETS_MAX = 8;
+/** Addresses that were connected to, to be asked before all others are taken for unreachable. */
+const REACHED_MAX = 4;
 const LOOK_EVERY_MS = 60_000;
 const LOOK_TIMEOUT_MS = 10_000;
 const SYNC_EVERY_MS = 5_000;
@@ -30,6 +32,10 @@ const SYNC_EVERY_MS = 5_000;
 type State = {
   /** An address of each site that failed since the last connection. */
   failing: Map<string, string>;
+  /** Connected to before, the latest first. */
+  reached: string[];
+  /** Those are being asked. */
+  asking: Promise<void> | null;
   /** The last connection, or the start: what waits for a start is mail to sites that are down. */
   connectedAtMs: number;
   closed: boolean;
@@ -42,6 +48,8 @@ export async function watchReach(world: ReachWorld, machine: string, onClosed: (
   const [row] = await queries.findClosed(world.db, machine);
   const state: State = {
     failing: new Map(),
+    reached: [],
+    asking: null,
     connectedAtMs: world.clock.monotonic(),
     closed: row !== undefined,
     targets: row?.targets ?? [],
@@ -57,16 +65,23 @@ export async function watchReach(world: ReachWorld, machine: string, onClosed: (
   timer.unref();
   return {
     isClosed: () => state.closed,
-    connected: () => connected(watch),
+    connected({ address }) {
+      if (state.reached[0] !== address)
+        state.reached = [address, ...state.reached.filter((one) => one !== address)].slice(0, REACHED_MAX);
+      connected(watch);
+    },
     unreachable(site, { address }) {
       if (state.failing.size < SITES_MAX) state.failing.set(site, address);
-      const isQuiet = world.clock.monotonic() - state.connectedAtMs >= QUIET_MS;
-      if (!state.closed && isQuiet && state.failing.size >= SITES_MIN) close(watch);
+      if (!seemsClosed(watch)) return;
+      if (state.reached.length === 0) close(watch);
+      else
+        state.asking ??= askReached(watch).catch((err) => world.log.warn({ err }, "other servers could not be asked"));
     },
     look: () => look(watch),
     async stop() {
       clearInterval(timer);
       await turn;
+      await state.asking;
       await watch.noted;
     },
   };
@@ -81,9 +96,28 @@ type Watch = {
   noted: Promise<unknown>;
 };
 
+function seemsClosed({ world, state }: Watch): boolean {
+  const isQuiet = world.clock.monotonic() - state.connectedAtMs >= QUIET_MS;
+  return !state.closed && isQuiet && state.failing.size >= SITES_MIN;
+}
+
+/**
+ * Three dead sites in a row are nothing unusual where little is sent, and a session that is kept open is no new connection:
+ * the machine has no way out if servers that answered before do not any more.
+ */
+async function askReached(watch: Watch): Promise<void> {
+  const { world, state } = watch;
+  const answered = await Promise.all(state.reached.map((address) => answers(world, address))).finally(() => {
+    state.asking = null;
+  });
+  if (answered.includes(true)) connected(watch);
+  else if (seemsClosed(watch)) close(watch);
+}
+
 function close(watch: Watch): void {
   const { world, machine, state } = watch;
-  Object.assign(state, { closed: true, targets: [...state.failing.values()].slice(-TARGETS_MAX) });
+  const failing = [...state.failing.values()].slice(state.reached.length - TARGETS_MAX);
+  Object.assign(state, { closed: true, targets: [...state.reached, ...failing] });
   state.lookedAtMs = world.clock.monotonic();
   world.log.warn({ sites: state.failing.size }, "no server's port 25 can be reached from this machine");
   const closed = { machine, at: new Date(world.clock.now()), targets: state.targets };
