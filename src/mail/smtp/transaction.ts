@@ -15,9 +15,10 @@ export type Envelope = { from: string; to: string; smtputf8: Smtputf8; size: num
 
 /**
  * `beforeData` is asked once, after 354 and before the first byte of the message; `beforeEnd` once, right before the
- * bytes that hold the final dot are written. False drops the connection.
+ * bytes that hold the final dot are written. False drops the connection. `afterEnd` is called once, when those are written and
+ * nothing here holds the message any more: the answer may take minutes.
  */
-export type SendHooks = { beforeData?: () => boolean; beforeEnd?: () => boolean };
+export type SendHooks = { beforeData?: () => boolean; beforeEnd?: () => boolean; afterEnd?: () => void };
 
 /**
  * delivered: accepted after our final dot. refused: by a reply. ambiguous: the connection was lost after the dot, the
@@ -161,7 +162,10 @@ async function sendMessage(wire: Wire, framed: FramedMessage, { hooks, timeouts 
     wire.fail("aborted", "withheld by the caller before the final dot");
     return endedEarly(wire, "data");
   }
-  const { reply, isFlushed } = await wire.askLast(last, timeouts.final_ms);
+  for (const buffers of [pieces, framed.chunks]) buffers.length = 0;
+  const asked = wire.askLast(last, timeouts.final_ms);
+  hooks.afterEnd?.();
+  const { reply, isFlushed } = await asked;
   if (!reply) {
     const detail = wire.failure?.detail ?? "the connection was lost";
     return isFlushed ? { kind: "ambiguous", detail } : { kind: "broken", stage: "data", detail };

@@ -57,7 +57,7 @@ async function tried(mime: Buffer, given: Partial<typeof USUAL> = {}, lent: Part
   const link = { hop: { host: "mx.example", address: "192.0.9.1" }, session, isp: "other" } as unknown as Link;
   const about = { origin, require_tls: false, domain_id: "d", envelope_from: "b@sender.example" };
   const job = { message_id: "m", position: 0, email, mime, about, return_path_host: "b.example" } as unknown as Job;
-  return { asked, ...(await attempt(world, { ...parts, ...lent }, link, job)) };
+  return { asked, ...(await attempt(world, { ...parts, ...lent }, link, { job })) };
 }
 
 const mail = (head: string, encoding: BufferEncoding = "utf8") =>
@@ -130,7 +130,7 @@ describe("a refusal that asks something of the session", () => {
     const about = { origin: "forward", require_tls: false, domain_id: "d", envelope_from: "b@sender.example" };
     const email = "anna@recipient.example";
     const job = { message_id: "m", position: 0, email, mime: mail("x"), about } as unknown as Job;
-    const { outcome, path_action } = await attempt(world, parts, link, job);
+    const { outcome, path_action } = await attempt(world, parts, link, { job });
     return [outcome?.kind, outcome?.bounce_type, path_action];
   }
 

@@ -6,7 +6,7 @@ import { type SigningKey, signMessage } from "../../mail/dkim/sign.ts";
 import { type Classification, classifyReply } from "../../mail/smtp/classify.ts";
 import type { Reply } from "../../mail/smtp/reply.ts";
 import type { ConnectFailure } from "../../mail/smtp/session.ts";
-import type { SendOutcome, Smtputf8 } from "../../mail/smtp/transaction.ts";
+import type { Envelope, SendOutcome, Smtputf8 } from "../../mail/smtp/transaction.ts";
 import { makeUnsubscribeToken, UNSUBSCRIBE_CONTEXT, UNSUBSCRIBE_PATH } from "../../mail/unsubscribe-token.ts";
 import type { SevenBitOutcome } from "../../parsing/parse-pool.ts";
 import type { World } from "../../platform/world.ts";
@@ -42,41 +42,60 @@ export const TOKEN_CONTEXT = "bounce-token";
 
 /**
  * Sends `job` over `link`. `outcome` is null only when the connection had died unused (`lost`) or we may not send. Throws
- * when body or keys cannot be had now; nothing was said on the session then.
+ * when body or keys cannot be had now; nothing was said on the session then. `onSent` is called when the message is sent to its
+ * end and not in memory any more.
  */
-export async function attempt(world: AttemptWorld, parts: Attempt, link: Link, job: Job): Promise<AttemptResult> {
+export async function attempt(
+  world: AttemptWorld,
+  parts: Attempt,
+  link: Link,
+  { job, onSent }: { job: Job; onSent?: () => void },
+): Promise<AttemptResult> {
   const startedAt = world.clock.monotonic();
-  const given = job.mime ?? (await parts.loadBody(job));
-  if (!given) return ended(notSendable("the message's body is no longer stored", "5.3.0"));
-  // RFC 6152 §3: who has taken 8-bit mail converts it for a server that does not, or sends it back. Forwards are never sent back.
-  const written = await inBitsOf(link, parts, given);
-  if (written.kind === "failed") return ended(notWritten(written.reason));
-  const mime = written.bytes;
-  if (job.about.require_tls && !link.session.tls) return ended(needsTls(link));
-  const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
-  const own = ownHead(world, job, mime, token);
-  const signature = await sign(world, parts, job, { own, mime });
-  if (!signature) return ended(deferredLocally("no active DKIM key for the sender's domain", "4.7.0", "auth"));
-  const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`), own]);
-  const size = head.length + mime.length;
+  const ready = await makeReady(world, parts, link, job);
+  if ("kind" in ready) return ended(ready);
+  const { envelope, message } = ready;
   let withheld = false;
   const ask = (may: boolean): boolean => {
     withheld ||= !may;
     return may;
   };
-  const sent = await link.session.send(
-    {
-      from: job.about.envelope_from ?? `b+${token}@${job.return_path_host}`,
-      to: job.email,
-      smtputf8: needsSmtputf8(job, mime),
-      size,
-      require8bit: !isAscii(mime),
+  const sent = await link.session.send(envelope, message, {
+    beforeData: () => ask(parts.mayStart()),
+    beforeEnd: () => ask(parts.mayEnd(job)),
+    afterEnd: () => {
+      message.length = 0;
+      onSent?.();
     },
-    [head, mime],
-    { beforeData: () => ask(parts.mayStart()), beforeEnd: () => ask(parts.mayEnd(job)) },
-  );
+  });
   const result = toResult(sent, link, world.clock.monotonic() - startedAt);
   return withheld ? { ...result, withheld } : result;
+}
+
+/** `message`: its bytes in order. Nothing else holds them, so that they are gone when it is emptied. */
+type Ready = { envelope: Envelope; message: Buffer[] };
+
+async function makeReady(world: AttemptWorld, parts: Attempt, link: Link, job: Job): Promise<Ready | Outcome> {
+  const given = job.mime ?? (await parts.loadBody(job));
+  if (!given) return notSendable("the message's body is no longer stored", "5.3.0");
+  // RFC 6152 §3: who has taken 8-bit mail converts it for a server that does not, or sends it back. Forwards are never sent back.
+  const written = await inBitsOf(link, parts, given);
+  if (written.kind === "failed") return notWritten(written.reason);
+  const mime = written.bytes;
+  if (job.about.require_tls && !link.session.tls) return needsTls(link);
+  const token = makeToken(job.message_id, job.position, (text) => world.seal.hash(text, TOKEN_CONTEXT));
+  const own = ownHead(world, job, mime, token);
+  const signature = await sign(world, parts, job, { own, mime });
+  if (!signature) return deferredLocally("no active DKIM key for the sender's domain", "4.7.0", "auth");
+  const head = Buffer.concat([signature, Buffer.from(`X-Postern-Id: ${token}\r\n`), own]);
+  const envelope: Envelope = {
+    from: job.about.envelope_from ?? `b+${token}@${job.return_path_host}`,
+    to: job.email,
+    smtputf8: needsSmtputf8(job, mime),
+    size: head.length + mime.length,
+    require8bit: !isAscii(mime),
+  };
+  return { envelope, message: [head, mime] };
 }
 
 /** The message in as many bits as the server takes. */

@@ -24,7 +24,7 @@ export type Sink = {
   /** Says nothing until it greets; then it takes every message. */
   greets: boolean;
   banner: string;
-  /** What it says to a command (`.` is the end of a message) instead of taking it; counted from 0 on each connection. Breaks off when it throws. */
+  /** What it says to a command (`.` is the end of a message) instead of taking it; counted from 0 on each connection. Nothing for "". Breaks off when it throws. */
   answer(verb: string, at: { connection: number; message: number }): string | null;
 };
 const sinks: Sink[] = [];
@@ -84,7 +84,7 @@ function greet(sink: Sink, socket: Socket): void {
       }
       if (verb === ".") message += 1;
       inMessage = verb === "DATA" && said === null;
-      socket.write(`${said ?? (inMessage ? "354 go" : "250 ok")}\r\n`);
+      if (said !== "") socket.write(`${said ?? (inMessage ? "354 go" : "250 ok")}\r\n`);
       if (said?.startsWith("421")) socket.end();
     }
   });

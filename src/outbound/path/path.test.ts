@@ -76,6 +76,31 @@ describe("a path", () => {
     assert.equal(most, 2);
   });
 
+  it("sends the next large message while the server thinks about the ones before", async () => {
+    let thinking = 0;
+    const sink = await startGreeter({
+      answer: (verb) => {
+        if (verb !== ".") return null;
+        thinking += 1;
+        return "";
+      },
+    });
+    const kinds = [
+      { bytes_max: 10, slots: 100 },
+      { bytes_max: Number.POSITIVE_INFINITY, slots: 2 },
+    ];
+    const shares = createShares<Path>((path) => drive({ ...stage, path }), kinds);
+    const stage = stageFor(sink, { shares });
+    push(stage, MESSAGES);
+    drive(stage);
+    await until("every connection has sent one", () => thinking === 5);
+    assert.equal(stage.outcomes.length, 0);
+    sink.answer = () => null;
+    for (const socket of sink.sockets) socket.write("250 ok\r\n");
+    await until("all are answered", () => stage.outcomes.length === MESSAGES);
+    assertDelivered(stage, MESSAGES);
+  });
+
   it("is slow by a message that took longer than its size explains, and quick again by one that did not", async () => {
     let lateMs = 0;
     const sink = await startGreeter({

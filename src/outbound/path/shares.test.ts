@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createShares, type Pace, type Sized } from "./shares.ts";
+import { createShares, type Pace, type Sized, type Slot } from "./shares.ts";
 
 const KINDS = [
   { bytes_max: 1_000, slots: 8 },
@@ -13,16 +13,16 @@ const delivery = (org_id: string, size = 10): Sized => ({ job: { org_id, about: 
 
 /** Paths with deliveries that begin as soon as they may; `done` ends one of an organization. */
 function stage() {
-  const begun: { path: string; delivery: Sized; leave: () => void }[] = [];
+  const begun: { path: string; delivery: Sized; slot: Slot }[] = [];
   const started: string[] = [];
   const shares = createShares<Waiting>((path) => drive(path), KINDS);
 
   function drive(path: Waiting): void {
     for (let [next] = path.deliveries; next; [next] = path.deliveries) {
-      const leave = shares.enter(path, next);
-      if (!leave) return;
+      const slot = shares.enter(path, next);
+      if (!slot) return;
       path.deliveries.shift();
-      begun.push({ path: path.name, delivery: next, leave });
+      begun.push({ path: path.name, delivery: next, slot });
       started.push(`${path.name}:${next.job.org_id}`);
     }
   }
@@ -36,10 +36,11 @@ function stage() {
       return path;
     },
     running: (org: string) => begun.filter(({ delivery: { job } }) => job.org_id === org).length,
+    slotOf: (name: string) => begun.find(({ path }) => path === name)?.slot as Slot,
     done(org: string): void {
       const at = begun.findIndex(({ delivery: { job } }) => job.org_id === org);
       const [ended] = begun.splice(at, 1);
-      ended?.leave();
+      ended?.slot.leave();
     },
   };
 }
@@ -110,6 +111,33 @@ test("large messages are few at once, and no small one waits for them", () => {
   path("small", [delivery("videos"), delivery("shop")]);
   assert.equal(running("videos"), 2);
   assert.equal(running("shop"), 1);
+});
+
+test("a large message that is sent and waits for its answer leaves its slot to the next one", () => {
+  const { path, running, started, slotOf, shares } = stage();
+  for (let n = 0; n < 3; n += 1) path(`large ${n}`, [delivery("videos", 20_000_000)]);
+  assert.equal(running("videos"), 1);
+  slotOf("large 0").lighten();
+  slotOf("large 1").lighten();
+  assert.deepEqual(started, ["large 0:videos", "large 1:videos", "large 2:videos"]);
+  assert.equal(shares.size(), 3, "each has a slot still");
+  assert.equal(slotOf("large 0").weigh(), false, "its place is taken");
+  for (const name of ["large 0", "large 1", "large 2"]) slotOf(name).leave();
+  assert.equal(shares.size(), 0);
+});
+
+test("it keeps its slot where its organization has its share of small ones, and has it back where it is free", () => {
+  const { path, running, slotOf } = stage();
+  for (let n = 0; n < 4; n += 1) path(`small ${n}`, [delivery("a")]);
+  path("large", [delivery("a", 20_000_000)]);
+  path("next", [delivery("a", 20_000_000)]);
+  slotOf("large").lighten();
+  assert.equal(running("a"), 5);
+  slotOf("small 0").leave();
+  slotOf("large").lighten();
+  assert.equal(running("a"), 6);
+  slotOf("next").leave();
+  assert.equal(slotOf("large").weigh(), true);
 });
 
 test("large messages all go in the end", () => {

@@ -11,7 +11,8 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 /**
  * Slots by size: so no message waits for larger ones, and all bodies at work have some 600 MiB at the very most. A body is
- * in memory once while it is sent, and a second time while it is signed.
+ * in memory once while it is sent, and a second time while it is signed. Once it is sent, its slot is free for the next: a
+ * server may look through a large message for minutes before it answers.
  */
 const KINDS: readonly Kind[] = [
   { bytes_max: 128 * KIB, slots: 1_000 },
@@ -35,12 +36,21 @@ export type Sized = { job: Pick<Job, "org_id"> & { about: Pick<Job["about"], "si
 export type Pace = "quick" | "new" | "slow";
 export type Paced = { pace: Pace };
 
+export type Slot = {
+  /** The message is not in memory any more: from here on it is a slot of the smallest ones, if there is one. */
+  lighten(): void;
+  /** The message is to be in memory once more: whether there is a slot of its size for it. */
+  weigh(): boolean;
+  /** Called once. */
+  leave(): void;
+};
+
 export type Shares<P> = {
   /**
-   * Takes a slot for the delivery, and gives how to leave it, which is called once; or null where its organization has its share
-   * already: then `path` is driven again when there is one.
+   * Takes a slot for the delivery; or null where its organization has its share already: then `path` is driven again when there
+   * is one.
    */
-  enter(path: P, delivery: Sized): (() => void) | null;
+  enter(path: P, delivery: Sized): Slot | null;
   /** Notes an open session; returns how to forget it. `close` is called when there are too many. */
   keep(close: () => void): () => void;
   /** Attempts under way. */
@@ -58,7 +68,6 @@ const NOTHING: Held = { quick: 0, new: 0, slow: 0 };
  */
 export function createShares<P extends Paced>(drive: (path: P) => void, kinds: readonly Kind[] = KINDS): Shares<P> {
   const rows: Row<P>[] = kinds.map(({ slots }) => ({ slots, used: 0, byOrg: new Map(), waiting: createRotation() }));
-  const open = new Set<() => void>();
 
   function rowOf({ job }: Sized): Row<P> {
     const at = kinds.findIndex(({ bytes_max }) => job.about.size <= bytes_max);
@@ -78,6 +87,34 @@ export function createShares<P extends Paced>(drive: (path: P) => void, kinds: r
     }
   }
 
+  function slotIn(own: Row<P>, orgId: string, pace: Pace): Slot {
+    let row = own;
+    count(row, orgId, pace, 1);
+    const move = (to: Row<P>): void => {
+      const from = row;
+      row = to;
+      count(to, orgId, pace, 1);
+      count(from, orgId, pace, -1);
+      pump(from);
+    };
+    const smallest = rows[0] as Row<P>;
+    return {
+      lighten() {
+        if (row !== smallest && hasShare(smallest, orgId, pace)) move(smallest);
+      },
+      weigh() {
+        if (row === own) return true;
+        const may = hasShare(own, orgId, pace);
+        if (may) move(own);
+        return may;
+      },
+      leave() {
+        count(row, orgId, pace, -1);
+        pump(row);
+      },
+    };
+  }
+
   return {
     enter(path, delivery) {
       const row = rowOf(delivery);
@@ -87,22 +124,24 @@ export function createShares<P extends Paced>(drive: (path: P) => void, kinds: r
         row.waiting.add(`${pace} ${org_id}`, path);
         return null;
       }
-      count(row, org_id, pace, 1);
-      return () => {
-        count(row, org_id, pace, -1);
-        pump(row);
-      };
+      return slotIn(row, org_id, pace);
     },
-    keep(close) {
-      open.add(close);
-      const [oldest] = open;
-      if (open.size > IDLE_MAX && oldest) {
-        open.delete(oldest);
-        oldest();
-      }
-      return () => void open.delete(close);
-    },
+    keep: keeper(),
     size: () => rows.reduce((sum, { used }) => sum + used, 0),
+  };
+}
+
+/** Closes the oldest of the sessions that are kept open when they are too many. */
+function keeper(): Shares<never>["keep"] {
+  const open = new Set<() => void>();
+  return (close) => {
+    open.add(close);
+    const [oldest] = open;
+    if (open.size > IDLE_MAX && oldest) {
+      open.delete(oldest);
+      oldest();
+    }
+    return () => void open.delete(close);
   };
 }
 

@@ -35,6 +35,7 @@ import {
 } from "./path.ts";
 import type { Path, PathParts, PathWorld } from "./path-types.ts";
 import { knownRefusal } from "./refusals.ts";
+import type { Slot } from "./shares.ts";
 
 /** An attempt tries no more of a plan's addresses. */
 const ADDRESSES_MAX = 4;
@@ -107,24 +108,24 @@ export function closePath(path: Path): void {
   closeIdle(path);
 }
 
-/** A delivery, and how to leave the slot that was taken for it. */
-type Turn = { delivery: Delivery; leave: () => void };
+/** A delivery, and the slot that was taken for it. */
+type Turn = { delivery: Delivery; slot: Slot };
 
 async function runWorker(context: PathContext, first: Turn): Promise<void> {
   const { world, parts, path } = context;
   let link: Link | null = null;
   for (let turn: Turn | null = first; turn; turn = nextTurn(context)) {
-    const { delivery, leave } = turn;
+    const { delivery, slot } = turn;
     const held = link;
     link = null;
     const startedAtMs = world.clock.monotonic();
     try {
-      link = await sendOne(context, held, delivery);
+      link = await sendOne(context, held, turn);
       timed(path, delivery, { took_ms: world.clock.monotonic() - startedAtMs, isSettled: link !== null });
     } catch (err) {
       notMade(context, delivery, err);
     } finally {
-      leave();
+      slot.leave();
     }
   }
   if (link) keepIdle(parts.shares, path, link);
@@ -149,16 +150,16 @@ function nextTurn(context: PathContext): Turn | null {
   const { world, parts, path } = context;
   if (parts.gate.isStopping() || mustHold(parts) || isSuspended(world, path)) return null;
   if (path.workers > workersMax(path) || path.notBeforeMs > world.clock.monotonic()) return null;
-  let leave: Turn["leave"] | null = null;
+  let slot: Slot | null = null;
   const enter = (delivery: Delivery): boolean => {
-    leave = isSlowed(context, delivery) ? null : parts.shares.enter(path, delivery);
-    return leave !== null;
+    slot = isSlowed(context, delivery) ? null : parts.shares.enter(path, delivery);
+    return slot !== null;
   };
   for (let delivery = path.fairness.next(enter); delivery; delivery = path.fairness.next(enter)) {
-    const turn: Turn = { delivery, leave: leave as unknown as Turn["leave"] };
+    const turn: Turn = { delivery, slot: slot as unknown as Slot };
     const away = turnAway(world, parts.gate, delivery);
     if (!away) return turn;
-    turn.leave();
+    turn.slot.leave();
     carryOut(context, away);
   }
   return null;
@@ -175,8 +176,9 @@ function isSlowed(context: PathContext, delivery: Delivery): boolean {
  * Sends one message, opening a session where none will do; returns the link to go on with, or null without one. The link
  * held is this call's from here on, whatever becomes of it.
  */
-async function sendOne(context: PathContext, held: Link | null, delivery: Delivery): Promise<Link | null> {
+async function sendOne(context: PathContext, held: Link | null, turn: Turn): Promise<Link | null> {
   const { parts, path } = context;
+  const { delivery } = turn;
   const looking = parts.recheck.findAgain(delivery);
   if (held && (looking || !fits(held, delivery))) {
     keepIdle(parts.shares, path, held);
@@ -190,38 +192,39 @@ async function sendOne(context: PathContext, held: Link | null, delivery: Delive
   const reused = held ?? takeIdle(path, delivery);
   const link = reused ?? (await dial(context, delivery));
   if (!link) return null;
-  const first = await attemptOn(context, link, delivery);
+  const first = await attemptOn(context, link, turn);
   if (first.lost !== null && first.outcome === null) path.proven = false;
   if (first.lost !== null && reused && parts.mayStart()) {
     // The server ended the session before it saw the message, which is not at fault: a fresh one decides.
     part(link);
     const fresh = await dial(context, delivery);
-    return fresh && goOn(context, fresh, delivery, await attemptOn(context, fresh, delivery));
+    return fresh && goOn(context, fresh, turn, await attemptOn(context, fresh, turn));
   }
-  return goOn(context, link, delivery, first);
+  return goOn(context, link, turn, first);
 }
 
 /** Settles what came of a message, once another server of the domain was asked where the trouble is this one's alone. */
-async function goOn(context: PathContext, link: Link, delivery: Delivery, first: AttemptResult): Promise<Link | null> {
+async function goOn(context: PathContext, link: Link, turn: Turn, first: AttemptResult): Promise<Link | null> {
   const { world, parts, path } = context;
+  const { delivery, slot } = turn;
   const mayGoOn = !parts.gate.isStopping() && parts.mayStart() && path.aloneUntilMs <= world.clock.monotonic();
   const hops = mayGoOn ? otherServers(link, first, reachable(path, delivery)) : [];
-  if (hops.length === 0) return settle(context, link, delivery, first);
+  if (hops.length === 0 || !slot.weigh()) return settle(context, link, delivery, first);
   const other = await openOne(context, delivery, firstOf(hops, ADDRESSES_MAX - 1));
   const isOpen = !Array.isArray(other);
   if (isOpen) part(link);
-  const both = isOpen ? reportedOfBoth(first, await attemptOn(context, other, delivery)) : first;
+  const both = isOpen ? reportedOfBoth(first, await attemptOn(context, other, turn)) : first;
   // Messages by the thousand must not wait for the other ones, one by one.
   if (both.outcome === first.outcome) path.aloneUntilMs = world.clock.monotonic() + ALONE_MS;
   return settle(context, isOpen ? other : link, delivery, both);
 }
 
 /** When the attempt cannot be made, the session, on which nothing was said, serves the next one. */
-async function attemptOn(context: PathContext, link: Link, delivery: Delivery): Promise<AttemptResult> {
+async function attemptOn(context: PathContext, link: Link, { delivery, slot }: Turn): Promise<AttemptResult> {
   const { world, parts, path } = context;
   useLink(parts.results, link, fits(link, delivery) as PlannedHop, delivery);
   try {
-    return await attempt(world, parts, link, delivery.job);
+    return await attempt(world, parts, link, { job: delivery.job, onSent: slot.lighten });
   } catch (err) {
     keepIdle(parts.shares, path, link);
     throw err;
