@@ -46,6 +46,8 @@ export type Path = {
   /** Connections that may be open now; grows by success, shrinks by failure. */
   limit: number;
   workers: number;
+  /** Since when each of them is at its message, by the monotonic clock. */
+  atWork: Set<{ sinceMs: number }>;
   /** Connections being made now. */
   dialling: number;
   /** A connection was made, and none failed or was lost since: more may be made beside each other. */

@@ -101,6 +101,28 @@ describe("a path", () => {
     assertDelivered(stage, MESSAGES);
   });
 
+  it("does not keep one message waiting for the server's answer to another", async () => {
+    let sent = 0;
+    const sink = await startGreeter({
+      answer: (verb) => {
+        if (verb !== ".") return null;
+        sent += 1;
+        return sent === 2 ? "" : null;
+      },
+    });
+    const stage = stageFor(sink);
+    push(stage, 1);
+    drive(stage);
+    await until("the site is there", () => stage.outcomes.length === 1 && stage.path.workers === 0);
+    push(stage, 1);
+    drive(stage);
+    await until("the second one is sent", () => sent === 2);
+    push(stage, 1);
+    drive(stage);
+    await until("the other one is delivered", () => stage.outcomes.length === 2);
+    assert.deepEqual([sink.sockets.length, stage.path.workers], [2, 1]);
+  });
+
   it("is slow by a message that took longer than its size explains, and quick again by one that did not", async () => {
     let lateMs = 0;
     const sink = await startGreeter({

@@ -22,6 +22,8 @@ const FAILURE_PAUSE_MAX_MS = 5_000;
 const SUSPEND_MIN = [1, 2, 5, 10, 15];
 const SLOW_PAUSE_MS = 15_000;
 const BLOCKED_MIN = 15;
+/** A worker that is at one message for longer is not waited for. */
+export const HELD_UP_MS = 1_000;
 /** Longer than this, and than these bytes a second need, a server is slow. */
 const SLOW_AFTER_MS = 10_000;
 const SLOW_BYTES_S = 128 * 1024;
@@ -39,6 +41,7 @@ export function createPath(key: string, source: Source, { site, via }: Pick<Plan
     fairness: createFairness(),
     limit: Math.min(START_CONNECTIONS, site.connections_max),
     workers: 0,
+    atWork: new Set(),
     dialling: 0,
     proven: false,
     pace: "new",
@@ -102,6 +105,19 @@ export function isSuspended({ clock }: Timed, { suspended }: Path): boolean {
 export function workersMax(path: Path): number {
   if (path.failures > 0) return 1;
   return Math.max(1, Math.min(Math.floor(path.limit), path.proven ? path.site.connections_max : UNPROVEN_CONNECTIONS));
+}
+
+/**
+ * Whether one more worker is of use: those at work are soon free for what waits, and save a connection, but for those that a
+ * server keeps waiting.
+ */
+export function wantsWorker({ clock }: Timed, path: Path): boolean {
+  const waiting = path.fairness.size();
+  if (waiting === 0 || path.workers >= workersMax(path)) return false;
+  if (path.workers < waiting) return true;
+  const heldUpSinceMs = clock.monotonic() - HELD_UP_MS;
+  const heldUp = [...path.atWork].filter(({ sinceMs }) => sinceMs <= heldUpSinceMs).length;
+  return path.workers - heldUp < waiting;
 }
 
 /** How long the sender's domain is to wait still. */

@@ -18,6 +18,7 @@ import {
   concluded,
   ended,
   failed,
+  HELD_UP_MS,
   isSuspended,
   prove,
   reachable,
@@ -31,6 +32,7 @@ import {
   unreached,
   unsent,
   wait,
+  wantsWorker,
   workersMax,
 } from "./path.ts";
 import type { Path, PathParts, PathWorld } from "./path-types.ts";
@@ -72,7 +74,7 @@ export function drive(context: PathContext): void {
     driveIn(context, waitMs);
     return;
   }
-  while (path.workers < workersMax(path) && path.workers < path.fairness.size()) {
+  while (wantsWorker(world, path)) {
     const turn = nextTurn(context);
     if (!turn) return;
     path.workers += 1;
@@ -83,6 +85,8 @@ export function drive(context: PathContext): void {
         if (path.fairness.size() > 0) drive(context);
       });
   }
+  // A path without workers waits for a slot, which comes by itself.
+  if (path.workers > 0 && path.workers < workersMax(path) && path.fairness.size() > 0) driveIn(context, HELD_UP_MS);
 }
 
 function driveIn(context: PathContext, ms: number): void {
@@ -118,13 +122,15 @@ async function runWorker(context: PathContext, first: Turn): Promise<void> {
     const { delivery, slot } = turn;
     const held = link;
     link = null;
-    const startedAtMs = world.clock.monotonic();
+    const work = { sinceMs: world.clock.monotonic() };
+    path.atWork.add(work);
     try {
       link = await sendOne(context, held, turn);
-      timed(path, delivery, { took_ms: world.clock.monotonic() - startedAtMs, isSettled: link !== null });
+      timed(path, delivery, { took_ms: world.clock.monotonic() - work.sinceMs, isSettled: link !== null });
     } catch (err) {
       notMade(context, delivery, err);
     } finally {
+      path.atWork.delete(work);
       slot.leave();
     }
   }
