@@ -19,7 +19,7 @@ const REMEMBERED_MAX = 50_000;
  */
 const ASKING_MAX = 128;
 /**
- * Of those, for domains that had a route when they were last asked for, within a day. So mail to the domains that are written to all
+ * Beside those, for domains that had a route when they were last asked for, within a day. So mail to the domains that are written to all
  * day does not wait, whenever their routes have to be found again, behind a list of domains whose name servers are silent.
  */
 const ASKING_AGAIN_MAX = 32;
@@ -50,7 +50,7 @@ export function createRoutes(world: RoutesWorld): Routes {
   const foundBefore = remember<true>(world.clock, { for_ms: FOUND_BEFORE_MS, names_max: REMEMBERED_MAX });
   const gates = {
     again: createFairGate(ASKING_AGAIN_MAX),
-    first: createFairGate(ASKING_MAX - ASKING_AGAIN_MAX),
+    first: createFairGate(ASKING_MAX),
   };
 
   function peek(domain: string): Planned | null {
