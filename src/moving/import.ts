@@ -82,7 +82,7 @@ async function takeIn(
   const own = new Map((await movedTables(client)).map((table) => [table.name, table]));
   const taken = await takeFrames<FileHead, FileTable, FileEnd>(open(target.read(), keys), FILE_FORMAT, {
     async head(head) {
-      await refuseUnfit(world, client, head);
+      await refuseUnfit(world, head);
       await shareRoot(world, head);
       await makeDays(client, head.days);
       await client.query(BEGIN);
@@ -153,7 +153,8 @@ async function prepared(world: World, shared: SharedRows, table: string, lines: 
 
 // Before anything is changed -----------------------------------------------------------------------------------------
 
-async function refuseUnfit({ config }: World, client: pg.Client, head: FileHead): Promise<void> {
+async function refuseUnfit(world: World, head: FileHead): Promise<void> {
+  const { config } = world;
   const known = readMigrations().map(({ number }) => number);
   if (head.migrations.join() !== known.join())
     throw new UsageError(
@@ -164,8 +165,7 @@ async function refuseUnfit({ config }: World, client: pg.Client, head: FileHead)
       `it has masked addresses at ${head.masked_domain}, and this cell's are at ${config.masked_domain}: set POSTERN_MASKED_DOMAIN to the same in both.`,
     );
   const { id } = head.organization;
-  if ((await organizationNames({ db: asQuery(client) }, [id])).has(id))
-    throw new UsageError(`the organization ${id} is here already.`);
+  if ((await organizationNames(world, [id])).has(id)) throw new UsageError(`the organization ${id} is here already.`);
 }
 
 /** A cell gets the first one's root with its first organization. One that has made links with another cannot read these. */
@@ -190,7 +190,9 @@ async function makeDays(client: pg.Client, days: string[]): Promise<void> {
 
 /** What is held by another organization here is named. */
 function explained(error: unknown): unknown {
-  const { code, detail } = error as { code?: string; detail?: string };
+  const { code, detail, constraint } = error as { code?: string; detail?: string; constraint?: string };
   if (code !== UNIQUE_VIOLATION) return error;
-  return new UsageError(`another organization of this cell has that already: ${detail}`, { cause: error });
+  return new UsageError(`another organization of this cell has that already: ${detail ?? constraint}`, {
+    cause: error,
+  });
 }

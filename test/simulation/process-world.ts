@@ -3,8 +3,8 @@
 import type { Config } from "../../src/config.ts";
 import type { Db } from "../../src/platform/database/db.ts";
 import type { Resolver } from "../../src/platform/dns/resolver.ts";
+import { createMoves } from "../../src/platform/moves.ts";
 import type { SafeFetch } from "../../src/platform/net/safe-fetch.ts";
-import { createMoves } from "../../src/platform/process/moves.ts";
 import type { Random } from "../../src/platform/random.ts";
 import type { World } from "../../src/platform/world.ts";
 import type { Chance } from "../faults/seeded.ts";
