@@ -11,6 +11,7 @@ import { type TestDatabase, testDatabase } from "../test/support/database.ts";
 import { type DnsServer, startDnsServer } from "../test/support/dns-server.ts";
 import { inheritedEnv } from "../test/support/inherited-env.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
+import { until } from "../test/support/until.ts";
 import { findConfig } from "./config.ts";
 import type { Check } from "./doctor/check.ts";
 import { checkConnections } from "./doctor/check-database.ts";
@@ -233,6 +234,12 @@ describe("the doctor and the database", () => {
       none,
       /^The database cannot be used: the server asks for a password, and DATABASE_URL has none\. Write/,
     );
+    // A login that is left half-way holds up whoever makes or drops a database, for a minute.
+    const admin = new pg.Client({ connectionString: database.admin_url });
+    await admin.connect();
+    const halfWay = "select from pg_stat_activity where state = 'starting'";
+    await until("no login is left half-way", async () => (await admin.query(halfWay)).rowCount === 0, 5_000);
+    await admin.end();
     const absent = await refused((url) => Object.assign(url, { pathname: "/no_such_database" }));
     assert.match(
       absent,

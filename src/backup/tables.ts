@@ -19,9 +19,15 @@ export async function connect(url: string, schema = "public"): Promise<pg.Client
   const options = FORMS.map((form) => `-c ${form}`).join(" ");
   const client = new pg.Client({ connectionString: url, options, keepAlive: true });
   client.on("error", () => undefined); // the statement under way fails with the same
-  await client.connect();
-  await client.query(`set search_path = ${pg.escapeIdentifier(schema)}`);
-  return client;
+  try {
+    await client.connect();
+    await client.query(`set search_path = ${pg.escapeIdentifier(schema)}`);
+    return client;
+  } catch (error) {
+    // Left open, a login that failed on this side holds up making and dropping databases for a minute.
+    await client.end().catch(() => undefined);
+    throw error;
+  }
 }
 
 /** The same connection for functions of the features. */

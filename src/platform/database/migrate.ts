@@ -38,8 +38,8 @@ export async function migrateNoting(
   folder: string = FOLDER,
 ): Promise<{ applied: string[]; newer: string | null }> {
   const client = new pg.Client({ connectionString: url, options: "-c postern.scope=system" });
-  await client.connect();
   try {
+    await client.connect();
     await checkVersion(client);
     await client.query("select pg_advisory_lock($1)", [LOCK]);
     await refuseRestoring(client);

@@ -11,8 +11,8 @@ const HEADER = `-- The schema that all migrations together make, read back from 
 /** Reads the public schema of the database at `url`; the text ends with one newline. */
 export async function dumpSchema(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
-  await client.connect();
   try {
+    await client.connect();
     // One snapshot, so that partitions made meanwhile cannot tear it.
     await client.query("begin isolation level repeatable read read only");
     const parts = [...(await dumpRoutines(client)), ...(await dumpTables(client))];

@@ -54,8 +54,8 @@ export async function checkUpgrade(
   scratch = scratchDatabase("postern-upgrade"),
 ): Promise<UpgradeCheck> {
   const client = new pg.Client({ connectionString: url, options: "-c postern.scope=system" });
-  await client.connect();
   try {
+    await client.connect();
     const applied = await checkDatabase(client, migrations);
     const missing = migrations.filter(({ number }) => !applied.has(number));
     const done = migrations.filter(({ number }) => applied.has(number));

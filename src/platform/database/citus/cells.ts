@@ -266,8 +266,8 @@ const REWRITE_POLICIES = `do $$ declare found record; begin
 async function withClient<T>(url: string, answerMs: number, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: ANSWER_MS, query_timeout: answerMs });
   client.on("error", () => undefined); // the statement under way fails with the same
-  await client.connect();
   try {
+    await client.connect();
     return await work(client);
   } finally {
     await client.end().catch(() => undefined);
