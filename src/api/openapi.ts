@@ -42,10 +42,10 @@ const BEARER =
 /** What holds for all operations is said once: it would be half of the description otherwise. */
 const ABOUT =
   "Self-hosted e-mail for products: sending, inbound processing and masked addresses.\n\n" +
-  "Every answer has the header `X-Request-ID`, and every answer to a key has `RateLimit-Limit`, `RateLimit-Remaining` and " +
-  "`RateLimit-Reset`. Ids are UUIDv7, times are RFC 3339 in UTC. Records may " +
-  "get further fields, and fields marked `x-open-enum` further values. In a create `null` for an optional field means that " +
-  "the field is absent; in PUT and PATCH it clears. HEAD is answered wherever GET is.";
+  "Every answer has the headers `X-Request-ID` and `Cache-Control` (no-store), and every answer to a key has `RateLimit-Limit`, " +
+  "`RateLimit-Remaining` and `RateLimit-Reset`. Ids are UUIDv7, times are RFC 3339 in UTC. Records may get further fields, and " +
+  "fields marked `x-open-enum` further values. In a create `null` means absent; in PUT and PATCH it clears. HEAD is answered " +
+  "wherever GET is.";
 
 const ANY_ERROR =
   "Any other answer is an error. 400: invalid parameters. 401: no valid API key. 403: not allowed. 404: what the path names " +
