@@ -38,42 +38,43 @@ type KeyOptions = {
   judge?: (request: FastifyRequest) => Promise<void>;
 };
 
-/** A hook that sets `request.account` or refuses with 401. A request that lasts has both asked again by `request.askAgain()`. */
+/** A hook that sets `request.account` or refuses with 401. `again` asks the same of a request that lasts. */
 export function requireKey(
   { clock }: Pick<World, "clock">,
   authenticate: (secret: string) => Promise<Account | null>,
   { limits = LIMITS, wrong = WRONG_KEY, people = async () => null, judge = async () => undefined }: KeyOptions = {},
 ) {
   const slow = slowWrongKeys(clock, limits);
-  async function identify(request: FastifyRequest, onWrong: () => Promise<void>): Promise<void> {
+  async function isKnown(request: FastifyRequest): Promise<boolean> {
     const header = request.headers.authorization;
     const acting = header === undefined ? await people(request) : null;
     if (!acting && !header) throw new Refusal("missing_api_key", "send your API key as 'Authorization: Bearer <key>'");
     const secret = /^Bearer ([\x21-\x7e]{1,200})$/i.exec(header ?? "")?.[1];
     const account = acting ?? (secret ? await authenticate(secret) : null);
-    if (account) {
-      refuseMoving(account);
-      request.account = account;
-      return;
-    }
-    await onWrong();
+    if (account === null) return false;
+    refuseMoving(account);
+    request.account = account;
+    return true;
+  }
+  async function hook(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (await isKnown(request)) return;
+    await slow(request, reply);
     throw new Refusal("invalid_api_key", wrong);
   }
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    request.askAgain = async () => {
-      await identify(request, async () => undefined);
-      await judge(request);
-    };
-    await identify(request, () => slow(request, reply));
-  };
+  async function again(request: FastifyRequest): Promise<void> {
+    if (!(await isKnown(request))) throw new Refusal("invalid_api_key", wrong);
+    await judge(request);
+  }
+  return Object.assign(hook, { again });
 }
 
 /**
  * A hook: no cache keeps an answer (RFC 9111 §5.2.2.5). One address has another answer for each key, and for each person and
  * organization; a cache knows by itself only of `Authorization` that it must not share (§3.5), not of cookies.
  */
-export async function keepOutOfCaches(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
+export function keepOutOfCaches(_request: FastifyRequest, reply: FastifyReply, done: () => void): void {
   reply.header("cache-control", "no-store");
+  done();
 }
 
 /** A hook: the key of programs that send it bare, as SimpleLogin's do, in `Authentication`. */

@@ -170,7 +170,11 @@ function guardRequests(v1: Api, world: World, find: FindHanded | null): void {
     const ofFullKey = authenticate(world);
     const refuseMask = refuseMaskKey(authenticateMask(world));
     const findAccount = async (secret: string) => (await ofFullKey(secret)) ?? (await refuseMask(secret));
-    v1.addHook("onRequest", requireKey(world, findAccount, { people: personAccounts(world), judge }));
+    const byKey = requireKey(world, findAccount, { people: personAccounts(world), judge });
+    v1.addHook("onRequest", byKey);
+    v1.decorateRequest("askAgain", function askAgain(this: FastifyRequest) {
+      return byKey.again(this);
+    });
     v1.addHook("onRequest", limitRequests(world));
   }
   v1.addHook("onRequest", requireLiveKey(world));
@@ -188,7 +192,6 @@ function placeOf({ config, held }: World): { host: string; port: number; _handle
 
 function decorateRequests(app: Api): void {
   app.decorateRequest("account");
-  app.decorateRequest("askAgain");
   app.decorateRequest("rawBody", null);
   app.decorateRequest("unstorable", false);
   app.decorateRequest("isHeavy", false);
@@ -239,8 +242,9 @@ function refuseWhenStopping(app: Api, state: { stopping: boolean }): void {
 
 /** Requests that may change something. Streams of events go on for hours, and only read. */
 function countForMoves(app: Api, { moves }: Pick<World, "moves">): void {
-  app.addHook("onRequest", async (request, reply) => {
+  app.addHook("onRequest", (request, reply, done) => {
     if (request.method !== "GET" && request.method !== "HEAD") reply.raw.once("close", moves.begin());
+    done();
   });
 }
 
