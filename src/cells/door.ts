@@ -61,7 +61,8 @@ async function answer(
     const value = asked.get("domain")?.toLowerCase() ?? "";
     const found = value === "" ? null : await parts.find({ kind: "domain", value }, { fresh: asked.has("fresh") });
     const cell = found?.kind === "cell" ? found.cell.name : null;
-    return json(response, found === null ? 400 : found.kind === "unknown" ? 503 : 200, { cell });
+    const moving = found?.kind === "cell" && found.moving ? { moving: true } : {};
+    return json(response, found === null ? 400 : found.kind === "unknown" ? 503 : 200, { cell, ...moving });
   }
   response.setHeader("retry-after", "1");
   const request_id = String(headers["x-door-request"] ?? "");

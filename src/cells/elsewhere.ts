@@ -18,7 +18,20 @@ export async function isElsewhere(
   if (world.config.cells_door === null) return false;
   // Here, but no mail comes to it: no other cell takes it.
   if ((await owns(world, { kind: "domain", value: domain })) !== "no") return false;
-  const url = `http://${addressOf(world.config.cells_door)}/where?${new URLSearchParams({ domain, ...(fresh ? { fresh: "1" } : {}) })}`;
-  const answer = (await askOperatorUrl(url, ANSWER_MS)) as { cell?: unknown } | null;
+  const answer = await where(world, domain, fresh);
   return answer?.cell === undefined ? null : answer.cell !== null;
+}
+
+/** Does another cell hold a domain that moves away from here? Null where it cannot be known now; false without a door. */
+export async function hasArrived(world: Pick<World, "config">, domain: string): Promise<boolean | null> {
+  if (world.config.cells_door === null) return false;
+  const answer = await where(world, domain, true);
+  return answer?.cell === undefined ? null : answer.cell !== null && answer.moving !== true;
+}
+
+async function where({ config }: Pick<World, "config">, domain: string, fresh: boolean) {
+  if (config.cells_door === null) return null;
+  const asked = new URLSearchParams({ domain, ...(fresh ? { fresh: "1" } : {}) });
+  const url = `http://${addressOf(config.cells_door)}/where?${asked}`;
+  return (await askOperatorUrl(url, ANSWER_MS)) as { cell?: unknown; moving?: unknown } | null;
 }

@@ -76,7 +76,7 @@ function importCommand(file: string, { identity, json }: ImportOptions): Promise
 function keepCommand(id: string, { json }: PlainOptions): Promise<void> {
   return withWorld(async (world) => {
     refuseOtherId(id);
-    const { state_before: state } = await keep(world.db, id);
+    const { state_before: state } = await keep(world, id);
     await noteCommand(world, id, { command: "organizations keep" });
     console.log(json ? JSON.stringify({ organization_id: id, state }) : `It goes on here, ${state} as before.`);
   });

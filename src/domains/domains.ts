@@ -427,6 +427,11 @@ export async function findHolder(
   return holder;
 }
 
+/** The names that an organization holds, so that nobody else has them. */
+export async function domainsHeldBy(world: Pick<World, "db">, orgId: string): Promise<string[]> {
+  return (await queries.findHeldBy(world.db, orgId)).map(({ domain }) => domain);
+}
+
 type DomainKey = { org_id: string; domain_id: string };
 
 /** The names of domains by their ids, over all organizations. */

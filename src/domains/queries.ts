@@ -192,6 +192,13 @@ export function findHolders(db: Query, domains: string[]) {
   return db.query<DomainRow>(`select ${COLUMNS} from domain where domain = any($1) and claimed`, [domains]);
 }
 
+/** Index: primary key. */
+export function findHeldBy(db: Query, orgId: string) {
+  return db.query<{ domain: string }>("select domain from domain where org_id = $1 and claimed order by domain", [
+    orgId,
+  ]);
+}
+
 /** Index: domain_dmarc_token. */
 export function hasDomains(db: Query) {
   return db.query<{ found: boolean }>("select exists (select 1 from domain) as found");

@@ -52,18 +52,23 @@ export async function importOrganization(world: World, options: ImportOptions): 
   const startedAtMs = world.clock.monotonic();
   const client = await connect(world.database_url, await schemaOf(world.database_url));
   try {
-    const done = { rows: 0, bodies: 0 };
+    const done = { rows: 0, bodies: 0, deliveries: 0 };
     const taken = await takeIn(world, client, options, done).catch(async (error) => {
       await client.query("rollback").catch(() => undefined);
       throw explained(error);
     });
     if (done.bodies > 0) await keepBodies(world, options);
     await packDaysAgain(world.db, taken.head.days);
-    while ((await giveLanes(world)) > 0);
+    await lanesFor(world, done.deliveries);
     notifier(world)();
     return {
       organization: taken.head.organization,
-      ...{ tables: taken.tables.length, ...done, bodies_missing: taken.end.bodies_missing.length },
+      ...{
+        tables: taken.tables.length,
+        rows: done.rows,
+        bodies: done.bodies,
+        bodies_missing: taken.end.bodies_missing.length,
+      },
       addresses_left: taken.head.addresses,
       seconds: Math.round((world.clock.monotonic() - startedAtMs) / 100) / 10,
     };
@@ -76,7 +81,7 @@ async function takeIn(
   world: World,
   client: pg.Client,
   { target, keys, progress }: ImportOptions,
-  done: { rows: number; bodies: number },
+  done: { rows: number; bodies: number; deliveries: number },
 ) {
   const shared = sharedRows(asQuery(client));
   const own = new Map((await movedTables(client)).map((table) => [table.name, table]));
@@ -94,7 +99,9 @@ async function takeIn(
       const insert = insertRows(table);
       for await (const lines of inChunks(rows)) {
         const json = await prepared(world, shared, name, lines);
-        done.rows += (await client.query(insert, [json])).rowCount ?? 0;
+        const count = (await client.query(insert, [json])).rowCount ?? 0;
+        done.rows += count;
+        if (name === "delivery") done.deliveries += count;
       }
     },
     async body(_key, bytes) {
@@ -105,6 +112,15 @@ async function takeIn(
   });
   await client.query("commit");
   return taken;
+}
+
+/** What waits is without a lane; what is left over here is found by the `clock` role within a minute. */
+async function lanesFor(world: World, deliveries: number): Promise<void> {
+  for (let left = deliveries; left > 0; ) {
+    const given = await giveLanes(world);
+    if (given === 0) return;
+    left -= given;
+  }
 }
 
 /** What this cell let go of in the meantime, because nothing here named it yet, is written once more. */

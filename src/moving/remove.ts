@@ -1,7 +1,8 @@
 // `postern organizations remove`: takes an organization that has moved out of the cell that it came from. People who belong to no other
 // organization go with it. It may be ended and begun again at any moment; the organization itself goes last.
+import type pg from "pg";
 import { organizationNames } from "../accounts/accounts.ts";
-import { deleteMoved, findMove } from "../accounts/move-queries.ts";
+import { deleteMoved, findMove, type Move } from "../accounts/move-queries.ts";
 import { asQuery, connect, quoted, tablesOf } from "../backup/tables.ts";
 import { KEPT_MS } from "../cells/find-cell.ts";
 import { releaseAllOf } from "../inbound/blobs/blob-queries.ts";
@@ -36,7 +37,7 @@ const BEGIN = beginWith(
 /** Throws a sentence unless it was exported. Answers how many rows went. */
 export async function removeOrganization(world: RemoveWorld, options: RemoveOptions): Promise<number> {
   const { organization, progress } = options;
-  await refuseUnmoved(world, options);
+  const { exported_mails } = await movedOut(world, options);
   const client = await connect(world.database_url, await schemaOf(world.database_url));
   let rows = 0;
   const inOne = async (work: () => Promise<unknown>): Promise<void> => {
@@ -45,6 +46,7 @@ export async function removeOrganization(world: RemoveWorld, options: RemoveOpti
     await client.query("commit");
   };
   try {
+    if (!options.anyway) await refuseLate(client, organization, exported_mails ?? 0);
     const tables = (await tablesOf(client)).filter(({ columns }) => columns.includes("org_id")).reverse();
     const names = tables.map(({ name }) => name).filter((name) => !LEFT.includes(name) && !LAST.includes(name));
     // While they are known to be its own.
@@ -65,9 +67,9 @@ export async function removeOrganization(world: RemoveWorld, options: RemoveOpti
   }
 }
 
-/** The door of several cells goes on sending its requests here for a while. */
-async function refuseUnmoved({ db, clock }: RemoveWorld, options: RemoveOptions): Promise<void> {
-  const { organization: orgId, progress, anyway } = options;
+/** Throws unless it was exported. The door of several cells goes on sending its requests here for a while, which is waited for. */
+async function movedOut({ db, clock }: RemoveWorld, options: RemoveOptions): Promise<Move> {
+  const { organization: orgId, progress } = options;
   const [move] = await findMove(db, orgId);
   if (!move) {
     throw (await organizationNames({ db }, [orgId])).has(orgId)
@@ -78,25 +80,28 @@ async function refuseUnmoved({ db, clock }: RemoveWorld, options: RemoveOptions)
   }
   if (move.exported_at === null)
     throw new UsageError("this organization was not written to a file yet: postern organizations export comes first.");
-  const late = (await countMails(db, orgId)) - (move.exported_mails ?? 0);
-  if (late > 0 && !anyway)
-    throw new UsageError(
-      `${late} mails were accepted here after the file was written, as by a process that had stood still, and are not in the other cell: look at them (postern sql), or lose them with --anyway.`,
-    );
   const leftMs = move.began_at.getTime() + KEPT_MS - clock.now();
-  if (leftMs <= 0) return;
-  progress(`waiting ${Math.ceil(leftMs / 1000)} s: a door of several cells believes for a minute that it is here`);
-  await sleep(Math.min(leftMs, KEPT_MS));
+  if (leftMs > 0) {
+    progress(`waiting ${Math.ceil(leftMs / 1000)} s: a door of several cells believes for a minute that it is here`);
+    await sleep(Math.min(leftMs, KEPT_MS));
+  }
+  return move;
 }
 
-/** No more than were written, unless something went wrong: old ones go, and nothing is accepted. */
-async function countMails(db: World["db"], orgId: string): Promise<number> {
+/** There are no more mails than were written, unless something went wrong: old ones go, and nothing is accepted. */
+async function refuseLate(client: pg.Client, orgId: string, written: number): Promise<void> {
+  await client.query(BEGIN);
   let mails = 0;
   for (const name of MAILS) {
-    const [row] = await db.query<{ n: number }>(`select count(*)::int as n from ${quoted(name)} where org_id = $1`, [
-      orgId,
-    ]);
-    mails += row?.n ?? 0;
+    const { rows } = await client.query<{ n: number }>(
+      `select count(*)::int as n from ${quoted(name)} where org_id = $1`,
+      [orgId],
+    );
+    mails += rows[0]?.n ?? 0;
   }
-  return mails;
+  await client.query("commit");
+  if (mails > written)
+    throw new UsageError(
+      `${mails - written} mails were accepted here after the file was written, as by a process that had stood still, and are not in the other cell: look at them (postern sql), or lose them with --anyway.`,
+    );
 }

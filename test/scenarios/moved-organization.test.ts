@@ -7,6 +7,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
+import { createTransport } from "nodemailer";
 import type pg from "pg";
 import { BEGIN_AS_SYSTEM } from "../../src/platform/database/session-settings.ts";
 import { freePort } from "../support/free-port.ts";
@@ -264,6 +265,14 @@ test("it is held still, and nobody else is", async () => {
   const held = await smtp(from.mx_port, incoming("Subject: held\r\n\r\nx"));
   assert.deepEqual([held.code, /moved/.test(held.text)], [451, true], held.text);
   assert.equal(await cellFor({ rcpt: "desk@shop.example" }), "from");
+  const auth = { user: "postern", pass: moved.live_key };
+  const submission = { host: "127.0.0.1", port: from.submission_port, auth, tls: { rejectUnauthorized: false } };
+  const submitted = createTransport(submission).sendMail({
+    from: "a@shop.example",
+    to: "x@recipient.example",
+    text: "x",
+  });
+  await assert.rejects(submitted, { responseCode: 451, message: /moved/ });
   const clicked = await clickUnsubscribe(from);
   assert.deepEqual([clicked.status, clicked.headers.get("retry-after") !== null], [503, true]);
   const mail = { from: "a@staying.example", to: ["others@recipient.example"], subject: "others", text_body: "x" };
@@ -355,6 +364,12 @@ async function oneMailMore(scene: Scene, more: 1 | -1): Promise<void> {
   const text = "update organization_move set exported_mails = exported_mails - $1";
   assert.equal((await inDatabase(scene, (client) => client.query(text, [more]))).rowCount, 1);
 }
+
+test("where another cell has it, it is not let go on here", async () => {
+  const behindDoor = { ...from, env: { ...from.env, POSTERN_CELLS_DOOR: door } };
+  const kept = await postern(behindDoor, "organizations", "keep", moved.id);
+  assert.deepEqual([kept.status, /another cell has it: shop\.example/.test(kept.err)], [2, true], kept.err);
+});
 
 test("it is removed where it was, with all it had, and can come back", async () => {
   await from.moveClock(61_000);
