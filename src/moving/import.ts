@@ -83,13 +83,15 @@ async function takeIn(
   { target, keys, progress }: ImportOptions,
   done: { rows: number; bodies: number; deliveries: number },
 ) {
-  const shared = sharedRows(asQuery(client));
+  let shared: SharedRows;
   const own = new Map((await movedTables(client)).map((table) => [table.name, table]));
   const taken = await takeFrames<FileHead, FileTable, FileEnd>(open(target.read(), keys), FILE_FORMAT, {
     async head(head) {
       await refuseUnfit(world, head);
       await shareRoot(world, head);
       await makeDays(client, head.days);
+      const masked = { domain: world.config.masked_domain, is_used: head.masked_domain !== null };
+      shared = sharedRows(asQuery(client), masked);
       await client.query(BEGIN);
     },
     async table({ table: name, columns, types }, rows) {

@@ -15,8 +15,8 @@ export type SharedRows = {
 
 const SHARED = ["masked_key", "person", "passkey", "recovery_code", "membership"];
 
-/** Of one import: `person` comes before what refers to it. */
-export function sharedRows(db: Query): SharedRows {
+/** Of one import: `person` comes before what refers to it. `masked`: the masked domain of this cell, and whether what comes has addresses at it. */
+export function sharedRows(db: Query, masked: { domain: string; is_used: boolean }): SharedRows {
   /** Who has which id here, of those who were here before. */
   const known = new Map<string, string>();
 
@@ -25,15 +25,13 @@ export function sharedRows(db: Query): SharedRows {
   }
 
   async function newKeys(rows: JsonRow[]): Promise<JsonRow[]> {
-    const here = (await Promise.all(rows.map(({ domain }) => findMaskedKey(db, domain as string)))).flat();
-    return rows.filter((row) => {
-      const same = here.find(({ domain }) => domain === row.domain);
-      if (same && same.public_key !== row.public_key)
-        throw new UsageError(
-          `this cell signs for ${same.domain} with a key of its own, and DNS has one record for both: import before the first start of a cell.`,
-        );
-      return same === undefined;
-    });
+    const row = rows.find(({ domain }) => domain === masked.domain);
+    const [here] = await findMaskedKey(db, masked.domain);
+    if (row && here && here.public_key !== row.public_key && masked.is_used)
+      throw new UsageError(
+        `this cell signs for ${masked.domain} with a key of its own, and DNS has one record for both: import before the first start of a cell.`,
+      );
+    return row && !here ? [row] : [];
   }
 
   return {

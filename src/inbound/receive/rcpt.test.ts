@@ -72,6 +72,18 @@ test("a return path that we signed is taken, at the bounce host and at customers
   });
 });
 
+test("where several cells have one door, a return path of another one's name is taken as well, if it was signed", async () => {
+  const world = { ...api.world, config: { ...api.world.config, cells_door: { host: "127.0.0.1", port: 1 } } };
+  const ports = { findReceiver: ownReceiver(world, api.org_id), findAlias: aliasFinder(world), exact: [], own: [] };
+  const policy = createRcptPolicy(world, { ...ports, isElsewhere: async () => false });
+  const decide = async (to: string) => {
+    const decision = await policy({ client, from: path("a@b.example"), to: path(to) });
+    return decision.kind === "accept" ? decision.route.kind : `${decision.code} ${decision.enhanced}`;
+  };
+  assert.equal(await decide(`b+${token()}@bounces.former.example`), "return_path");
+  assert.equal(await decide(`b+${token().slice(0, -1)}@bounces.former.example`), "550 5.7.1");
+});
+
 test("every forged, foreign or malformed return path is refused", async () => {
   const good = token();
   for (let at = 0; at < good.length; at += 1) {
