@@ -1,4 +1,4 @@
-// npm run scale -- pooler …: pooler/run.ts; -- stories …: stories/run.ts; -- door …: door/run.ts. npm run scale [-- --cells n --organizations n --json]: several cells on Citus, a coordinator
+// npm run scale -- pooler …: pooler/run.ts; -- stories …: stories/run.ts; -- door …: door/run.ts; -- organization …: organization/run.ts. npm run scale [-- --cells n --organizations n --json]: several cells on Citus, a coordinator
 // and two workers, all on this machine; mail flows both ways while a cell is moved, a worker is killed and a machine is lost. With --json the last line is
 // one JSON object. Exit code 0: passed; 1: failed; 2: wrong arguments; 3: Citus is not here. What is counted: README.md.
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { readOptions, refuse } from "./options.ts";
 import { playScale } from "./play.ts";
 
 const USE =
-  "npm run scale [-- --cells n --organizations n --json], or -- pooler, or -- stories, or -- door; every cell has an organization at least";
+  "npm run scale [-- --cells n --organizations n --json], or -- pooler, or -- stories, or -- door, or -- organization; every cell has an organization at least";
 
 function readArguments() {
   const options = {
@@ -33,6 +33,7 @@ function readArguments() {
 if (process.argv[2] === "pooler") await import("./pooler/run.ts");
 if (process.argv[2] === "stories") await import("./stories/run.ts");
 if (process.argv[2] === "door") await import("./door/run.ts");
+if (process.argv[2] === "organization") await import("./organization/run.ts");
 
 // Where it is interrupted, `exit` listeners end the servers and processes.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(130));
