@@ -5,7 +5,7 @@ import type pg from "pg";
 import { organizationNames } from "../accounts/accounts.ts";
 import { findMove, noteExported } from "../accounts/move-queries.ts";
 import { type Locks, seal as sealStream } from "../backup/envelope.ts";
-import { type BodyEnd, frame, type TableEnd } from "../backup/frames.ts";
+import { type BodyEnd, frame, type TableEnd, type TableHead } from "../backup/frames.ts";
 import { createRowChecksum } from "../backup/row-checksum.ts";
 import type { Target } from "../backup/store.ts";
 import { asQuery, connect, daysOf } from "../backup/tables.ts";
@@ -18,7 +18,7 @@ import { beginWith, passedOn } from "../platform/database/session-settings.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { openRing, readRings } from "../platform/storage/key-ring.ts";
 import type { World } from "../platform/world.ts";
-import { FILE_FORMAT, type FileEnd, type FileHead, type FileTable } from "./file.ts";
+import { FILE_FORMAT, type FileEnd, type FileHead } from "./file.ts";
 import { findUnderWay } from "./hold.ts";
 import { hasSealed, type JsonRow, openRow } from "./sealed-rows.ts";
 import { MAILS, type MovedTable, movedTables, ownBodyKeys, rowsOf } from "./tables.ts";
@@ -171,7 +171,7 @@ async function* writeTable(
   { table, orgId }: Writing,
 ): AsyncGenerator<Buffer, TableEnd> {
   const columns = table.columns.map(({ name }) => name);
-  yield frame("T", { table: table.name, columns, types: table.columns.map(({ type }) => type) } satisfies FileTable);
+  yield frame("T", { table: table.name, columns } satisfies TableHead);
   const checksum = createRowChecksum();
   await client.query(`declare own_rows no scroll cursor for ${rowsOf(table)}`, [orgId]);
   for (;;) {

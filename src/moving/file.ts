@@ -1,7 +1,5 @@
 // The file that an organization moves in: the frames of a backup (backup/frames.ts), encrypted as one is, with a head of its own. It
 // holds the key ring and every secret of the organization: who can open it needs nothing else.
-import type { TableHead } from "../backup/frames.ts";
-
 export const FILE_FORMAT = "organization-1";
 
 export type FileHead = {
@@ -21,5 +19,4 @@ export type FileHead = {
   addresses: string[];
 };
 
-export type FileTable = TableHead & { types: string[] };
 export type FileEnd = { tables: number; rows: number; bodies: number; bodies_missing: string[] };

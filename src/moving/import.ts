@@ -4,6 +4,7 @@
 import type pg from "pg";
 import { organizationNames } from "../accounts/accounts.ts";
 import { type Keys, open } from "../backup/envelope.ts";
+import type { TableHead } from "../backup/frames.ts";
 import { takeFrames } from "../backup/read.ts";
 import type { Target } from "../backup/store.ts";
 import { asQuery, connect, daysOf } from "../backup/tables.ts";
@@ -17,10 +18,10 @@ import { adoptKeyRing } from "../platform/storage/master-key.ts";
 import type { World } from "../platform/world.ts";
 import { packDaysAgain } from "../sending/search/pack.ts";
 import { isFresh } from "../setup/sealed-columns.ts";
-import { FILE_FORMAT, type FileEnd, type FileHead, type FileTable } from "./file.ts";
+import { FILE_FORMAT, type FileEnd, type FileHead } from "./file.ts";
 import { hasSealed, type JsonRow, sealRow } from "./sealed-rows.ts";
 import { type SharedRows, sharedRows } from "./shared-rows.ts";
-import { insertRows, movedTables } from "./tables.ts";
+import { insertRows, type MovedTable, movedTables } from "./tables.ts";
 
 export type ImportOptions = {
   target: Target;
@@ -85,7 +86,7 @@ async function takeIn(
 ) {
   let shared: SharedRows;
   const own = new Map((await movedTables(client)).map((table) => [table.name, table]));
-  const taken = await takeFrames<FileHead, FileTable, FileEnd>(open(target.read(), keys), FILE_FORMAT, {
+  const taken = await takeFrames<FileHead, TableHead, FileEnd>(open(target.read(), keys), FILE_FORMAT, {
     async head(head) {
       await refuseUnfit(world, head);
       await shareRoot(world, head);
@@ -94,10 +95,9 @@ async function takeIn(
       shared = sharedRows(asQuery(client), masked);
       await client.query(BEGIN);
     },
-    async table({ table: name, columns, types }, rows) {
+    async table({ table: name, columns }, rows) {
       progress(`reading ${name}`);
-      if (!own.has(name)) throw new UsageError(`the file has a table that this Postern does not know: ${name}`);
-      const table = { name, columns: columns.map((column, at) => ({ name: column, type: types[at] as string })) };
+      const table = asHere(own, name, columns);
       const insert = insertRows(table);
       for await (const lines of inChunks(rows)) {
         const json = await prepared(world, shared, name, lines);
@@ -116,6 +116,17 @@ async function takeIn(
   return taken;
 }
 
+/** The table with those of its columns that were written, as this database has them: nothing of the file becomes SQL. */
+function asHere(own: ReadonlyMap<string, MovedTable>, name: string, columns: string[]): MovedTable {
+  const table = own.get(name);
+  const unknown = columns.find((column) => !table?.columns.some((one) => one.name === column));
+  if (!table || unknown !== undefined)
+    throw new UsageError(
+      `the file has what this Postern does not know: ${name}${unknown === undefined ? "" : `.${unknown}`}`,
+    );
+  return { name, columns: table.columns.filter((column) => columns.includes(column.name)) };
+}
+
 /** What waits is without a lane; what is left over here is found by the `clock` role within a minute. */
 async function lanesFor(world: World, deliveries: number): Promise<void> {
   for (let left = deliveries; left > 0; ) {
@@ -127,7 +138,7 @@ async function lanesFor(world: World, deliveries: number): Promise<void> {
 
 /** What this cell let go of in the meantime, because nothing here named it yet, is written once more. */
 async function keepBodies({ blobs }: Pick<World, "blobs">, { target, keys }: ImportOptions): Promise<void> {
-  await takeFrames<FileHead, FileTable, FileEnd>(open(target.read(), keys), FILE_FORMAT, {
+  await takeFrames<FileHead, TableHead, FileEnd>(open(target.read(), keys), FILE_FORMAT, {
     head: async () => undefined,
     async table(_table, rows) {
       for await (const _bytes of rows);
