@@ -1,9 +1,15 @@
 // Stories of operators: what they settle of other people's organizations.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { inheritedEnv } from "../../../test/support/inherited-env.ts";
 import { until } from "../../../test/support/until.ts";
 import { ADDRESSES, deferredTo, RELAY } from "../fill-operator.ts";
 import { askAs, PASSWORD } from "../persons.ts";
 import type { Story } from "../story.ts";
+
+const PROGRAM = resolve(import.meta.dirname, "../../../src/main.ts");
 
 export const OPERATOR_STORIES: readonly Story[] = [
   {
@@ -41,6 +47,25 @@ export const OPERATOR_STORIES: readonly Story[] = [
       await theirs.page.goto("/operator/organizations");
       await theirs.page.getByText("Your role does not include this").waitFor();
       await theirs.close();
+    },
+  },
+  {
+    name: "an organization that is being moved to another server says so, and changes nothing",
+    expected: /status of 503/,
+    async play({ scene, newcomer, open }, page) {
+      const { body } = await askAs(scene, newcomer.token, ["GET", "session"]);
+      const [{ id }] = body.organizations as [{ id: string }];
+      const env = { ...inheritedEnv(), ...scene.env, POSTERN_BACKUP_PASSPHRASE: "a passphrase for a trial" };
+      const organizations = (...words: string[]) =>
+        promisify(execFile)(process.execPath, [PROGRAM, "organizations", ...words], { env });
+      await organizations("export", id, join(scene.dir, "moving"));
+      const theirs = await open({ as: newcomer });
+      await theirs.page.goto("/settings/organization");
+      await theirs.page.getByRole("heading", { name: "This organization is being moved to another server" }).waitFor();
+      await theirs.close();
+      await page.goto("/operator/organizations?state=moving");
+      await page.getByText("1 organization ·").waitFor();
+      await organizations("keep", id);
     },
   },
   {
