@@ -234,7 +234,7 @@ describe("the doctor and the database", () => {
       none,
       /^The database cannot be used: the server asks for a password, and DATABASE_URL has none\. Write/,
     );
-    // A login that is left half-way holds up whoever makes or drops a database, for a minute.
+    // While a login is left half-way, for a minute, nobody can make or drop a database.
     const admin = new pg.Client({ connectionString: database.admin_url });
     await admin.connect();
     const halfWay = "select from pg_stat_activity where state = 'starting'";
@@ -378,7 +378,7 @@ describe("the doctor and the outside world", () => {
   it("does not blame port 25 where the server's name has no address", async () => {
     const { status, says, remedy } = only(await look({}, "mx.no-such-host.invalid"), "port 25");
     assert.equal(status, "problem");
-    // Without a name server on this machine it is not known that there is none.
+    // Without a name server on this machine nobody says that it has no address.
     assert.match(
       says,
       /there is no host mx\.no-such-host\.invalid, as its name has no address|no name server answers where/,

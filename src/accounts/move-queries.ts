@@ -13,10 +13,12 @@ export type Move = {
   exported_mails: number | null;
 };
 
+export type Moving = Pick<Move, "org_id" | "began_at"> & { is_seen: boolean };
+
 /** Those that move; `is_seen`: this process has said that it does nothing more for it. */
 export function findMoving(db: Query, process: string) {
-  return db.query<{ org_id: string; is_seen: boolean }>(
-    `select m.org_id, s.process is not null as is_seen
+  return db.query<Moving>(
+    `select m.org_id, m.began_at, s.process is not null as is_seen
        from organization_move m left join organization_move_seen s on s.org_id = m.org_id and s.process = $1`,
     [process],
   );
@@ -54,14 +56,16 @@ export function noteExported(db: Query, orgId: string, { at, mails }: { at: Date
 }
 
 /**
- * This process does nothing more for them. One whose move has ended meanwhile is passed over. In this form, as Citus writes a plain
+ * This process does nothing more for them. One whose move has ended meanwhile, or began again, is passed over. In this form, as Citus writes a plain
  * `insert … select … on conflict` wrongly for its servers.
  */
-export function noteSeen(db: Query, orgIds: string[], process: string) {
+export function noteSeen(db: Query, moves: Moving[], process: string) {
   return db.execute(
-    `with moving as (select org_id, $2::uuid from organization_move where org_id = any($1::uuid[]))
+    `with moving as (
+       select m.org_id, $3::uuid from organization_move m
+         join unnest($1::uuid[], $2::timestamptz[]) as k (org_id, began_at) on k.org_id = m.org_id and k.began_at = m.began_at)
      insert into organization_move_seen (org_id, process) select * from moving on conflict do nothing returning 1`,
-    [orgIds, process],
+    [moves.map(({ org_id }) => org_id), moves.map(({ began_at }) => began_at), process],
   );
 }
 

@@ -16,7 +16,7 @@ export type InternalServer = {
 /** The database has answered by then, or counts as away; a scrape of Prometheus has 10 s. */
 const ANSWER_MS = 3_000;
 
-/** `moving`: whoever asks is to try again shortly. */
+/** `moving`: to be asked again shortly. */
 type Ownership = "yes" | "no" | "moving";
 
 type InternalWorld = Pick<World, "config" | "db" | "log" | "metrics" | "held">;

@@ -13,7 +13,15 @@ import { openRing, readRings } from "../platform/storage/key-ring.ts";
 import { judgeMasterKey } from "../platform/storage/master-key.ts";
 import { createSeal } from "../platform/storage/seal.ts";
 import { type Locks, seal as sealStream } from "./envelope.ts";
-import { type BackupEnd, type BackupHead, type BodyEnd, frame, type TableEnd } from "./frames.ts";
+import {
+  type BackupEnd,
+  type BackupHead,
+  bodyFrames,
+  CHUNK_BYTES,
+  dataFrames,
+  frame,
+  type TableEnd,
+} from "./frames.ts";
 import { createRowChecksum } from "./row-checksum.ts";
 import type { Target } from "./store.ts";
 import { asQuery, bodyKeysOf, connect, copyOut, daysOf, sequencesOf, type Table, tablesOf } from "./tables.ts";
@@ -37,7 +45,6 @@ export type BackupResult = Omit<BackupEnd, "sequences" | "bodies_missing"> & {
 };
 
 const KEY_CHECK = "backup-master-key-check";
-const CHUNK_BYTES = 1024 * 1024;
 /** One snapshot of every row: on Citus, too, as all of them are on one server, which begins the same transaction. */
 const BEGIN = beginWith(passedOn([["postern.scope", "system"]]), "begin isolation level repeatable read, read only");
 
@@ -95,7 +102,7 @@ async function* writeFrames(
   if (options.bodies === "referenced") total.bodies_referenced = keys.length;
   else {
     for (const key of keys) {
-      if (yield* writeBody(world.blobs, key)) total.bodies += 1;
+      if (yield* bodyFrames(world.blobs, key)) total.bodies += 1;
       else bodies_missing.push(key);
       tell("large bodies");
     }
@@ -165,18 +172,4 @@ async function* writeTable(client: pg.Client, table: Table): AsyncGenerator<Buff
   const end = checksum.end();
   yield frame("E", end);
   return end;
-}
-
-/** False: it is not in the store. A damaged one ends the backup. */
-async function* writeBody(blobs: Blobs, key: string): AsyncGenerator<Buffer, boolean> {
-  const bytes = await blobs.get(key);
-  if (bytes === null) return false;
-  yield frame("B", { key });
-  yield* dataFrames(bytes);
-  yield frame("E", { bytes: bytes.length } satisfies BodyEnd);
-  return true;
-}
-
-function* dataFrames(bytes: Buffer): Generator<Buffer> {
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield frame("D", bytes.subarray(at, at + CHUNK_BYTES));
 }

@@ -2,6 +2,8 @@
 // `T`, then `D`…, then `E` are one table (its rows as COPY writes them); `B`, `D`…, `E` are one large body; `Z` sums up, and
 // says that nothing is missing. Not here: compression and encryption (envelope.ts).
 
+import type { Blobs } from "../platform/storage/blobs.ts";
+
 export type FrameType = "H" | "T" | "B" | "D" | "E" | "Z";
 export type Frame = { type: FrameType; bytes: Buffer };
 
@@ -35,6 +37,8 @@ export type BackupEnd = {
   sequences: { name: string; value: string }[];
 };
 
+/** Of a frame that is written. */
+export const CHUNK_BYTES = 1024 * 1024;
 const HEAD_BYTES = 5;
 /** No writer makes larger ones: a damaged length must not be waited for. */
 const FRAME_BYTES_MAX = 16 * 1024 * 1024;
@@ -53,6 +57,21 @@ export function frame(type: FrameType, content: Buffer | object): Buffer {
   head.write(type, "latin1");
   head.writeUInt32BE(bytes.length, 1);
   return Buffer.concat([head, bytes]);
+}
+
+/** Bytes of a table or a body. */
+export function* dataFrames(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield frame("D", bytes.subarray(at, at + CHUNK_BYTES));
+}
+
+/** A large body. False: it is not in the store. A damaged one ends the writing. */
+export async function* bodyFrames(blobs: Pick<Blobs, "get">, key: string): AsyncGenerator<Buffer, boolean> {
+  const bytes = await blobs.get(key);
+  if (bytes === null) return false;
+  yield frame("B", { key });
+  yield* dataFrames(bytes);
+  yield frame("E", { bytes: bytes.length } satisfies BodyEnd);
+  return true;
 }
 
 /** The frames of `source`, however it is cut into chunks. Throws BackupBroken where it ends inside of one. */

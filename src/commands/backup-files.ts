@@ -30,7 +30,7 @@ export function locksOf({ backup }: Config, recipients: string[]): Locks {
 function longEnough(passphrase: string): string {
   if ([...passphrase].length >= PASSPHRASE_CHARACTERS_MIN) return passphrase;
   throw new UsageError(
-    `POSTERN_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_CHARACTERS_MIN} characters, and whoever gets hold of a backup can try as many as they like: take a longer one (openssl rand -base64 24 makes one), or name an age public key with --recipient.`,
+    `POSTERN_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_CHARACTERS_MIN} characters, and a stolen backup can be tried with as many as one likes: take a longer one (openssl rand -base64 24 makes one), or name an age public key with --recipient.`,
   );
 }
 

@@ -5,7 +5,7 @@ import type pg from "pg";
 import { organizationNames } from "../accounts/accounts.ts";
 import { findMove, noteExported } from "../accounts/move-queries.ts";
 import { type Locks, seal as sealStream } from "../backup/envelope.ts";
-import { type BodyEnd, frame, type TableEnd, type TableHead } from "../backup/frames.ts";
+import { bodyFrames, dataFrames, frame, type TableEnd, type TableHead } from "../backup/frames.ts";
 import { createRowChecksum } from "../backup/row-checksum.ts";
 import type { Target } from "../backup/store.ts";
 import { asQuery, connect, daysOf } from "../backup/tables.ts";
@@ -50,7 +50,6 @@ type Said = Partial<Pick<ExportResult, "organization" | "addresses_left"> & File
 const WAIT_MS = 15 * 60_000;
 const LOOK_EVERY_MS = 250;
 const ROWS_AT_ONCE = 100;
-const CHUNK_BYTES = 1024 * 1024;
 const BEGIN = beginWith(passedOn([["postern.scope", "system"]]), "begin isolation level repeatable read, read only");
 
 /** Writes the file whole, or nothing under its name. The organization is held already (hold.ts), and stays so where this fails. */
@@ -122,14 +121,8 @@ async function* writeFrames(
   await client.query("commit");
   for (const key of keys) {
     progress("writing large bodies");
-    const bytes = await world.blobs.get(key);
-    if (bytes === null) end.bodies_missing.push(key);
-    else {
-      end.bodies += 1;
-      yield frame("B", { key });
-      yield* dataFrames(bytes);
-      yield frame("E", { bytes: bytes.length } satisfies BodyEnd);
-    }
+    if (yield* bodyFrames(world.blobs, key)) end.bodies += 1;
+    else end.bodies_missing.push(key);
   }
   yield frame("Z", end);
   Object.assign(said, end, { organization: head.organization, addresses_left: head.addresses, mails });
@@ -190,8 +183,4 @@ async function* writeTable(
 
 async function opened(world: ExportWorld, table: string, line: string): Promise<string> {
   return hasSealed(table) ? JSON.stringify(await openRow(world, table, JSON.parse(line) as JsonRow)) : line;
-}
-
-function* dataFrames(bytes: Buffer): Generator<Buffer> {
-  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) yield frame("D", bytes.subarray(at, at + CHUNK_BYTES));
 }

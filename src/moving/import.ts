@@ -11,7 +11,6 @@ import { asQuery, connect, daysOf } from "../backup/tables.ts";
 import { giveLanes, notifier } from "../outbound/outbound.ts";
 import { schemaOf } from "../platform/database/citus/cells.ts";
 import { readMigrations } from "../platform/database/migrate.ts";
-import { beginWith, passedOn } from "../platform/database/session-settings.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { openRing, readRings } from "../platform/storage/key-ring.ts";
 import { adoptKeyRing } from "../platform/storage/master-key.ts";
@@ -21,7 +20,7 @@ import { isFresh } from "../setup/sealed-columns.ts";
 import { FILE_FORMAT, type FileEnd, type FileHead } from "./file.ts";
 import { hasSealed, type JsonRow, sealRow } from "./sealed-rows.ts";
 import { type SharedRows, sharedRows } from "./shared-rows.ts";
-import { insertRows, type MovedTable, movedTables } from "./tables.ts";
+import { BEGIN_WRITING, insertRows, type MovedTable, movedTables } from "./tables.ts";
 
 export type ImportOptions = {
   target: Target;
@@ -40,15 +39,9 @@ export type ImportResult = {
 
 const CHUNK_CHARS = 1024 * 1024;
 const LINE_FEED = 0x0a;
-const BEGIN = beginWith(
-  passedOn([
-    ["postern.scope", "system"],
-    ["postern.sums", "statements"],
-  ]),
-);
 const UNIQUE_VIOLATION = "23505";
 
-/** Throws before anything is changed where it can, and leaves nothing behind where it cannot. */
+/** Throws before anything is changed where it can. Where it cannot, no row is left: of a first import the key ring is, and days without rows. */
 export async function importOrganization(world: World, options: ImportOptions): Promise<ImportResult> {
   const startedAtMs = world.clock.monotonic();
   const client = await connect(world.database_url, await schemaOf(world.database_url));
@@ -93,7 +86,7 @@ async function takeIn(
       await makeDays(client, head.days);
       const masked = { domain: world.config.masked_domain, is_used: head.masked_domain !== null };
       shared = sharedRows(asQuery(client), masked);
-      await client.query(BEGIN);
+      await client.query(BEGIN_WRITING);
     },
     async table({ table: name, columns }, rows) {
       progress(`reading ${name}`);

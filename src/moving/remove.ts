@@ -9,11 +9,10 @@ import { releaseAllOf } from "../inbound/blobs/blob-queries.ts";
 import { deleteOnlyMembers } from "../people/people.ts";
 import { sleep } from "../platform/clock.ts";
 import { schemaOf } from "../platform/database/citus/cells.ts";
-import { beginWith, passedOn } from "../platform/database/session-settings.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import type { World } from "../platform/world.ts";
 import { notThere } from "./hold.ts";
-import { MAILS } from "./tables.ts";
+import { BEGIN_WRITING, MAILS } from "./tables.ts";
 
 type RemoveWorld = Pick<World, "db" | "database_url" | "clock">;
 export type RemoveOptions = {
@@ -27,12 +26,6 @@ export type RemoveOptions = {
 const LEFT = ["lane", "source", "blob_reference"];
 /** They go with the organization itself. */
 const LAST = ["organization_move_seen", "organization_move"];
-const BEGIN = beginWith(
-  passedOn([
-    ["postern.scope", "system"],
-    ["postern.sums", "statements"],
-  ]),
-);
 
 /** Throws a sentence unless it was exported. Answers how many rows went. */
 export async function removeOrganization(world: RemoveWorld, options: RemoveOptions): Promise<number> {
@@ -41,7 +34,7 @@ export async function removeOrganization(world: RemoveWorld, options: RemoveOpti
   const client = await connect(world.database_url, await schemaOf(world.database_url));
   let rows = 0;
   const inOne = async (work: () => Promise<unknown>): Promise<void> => {
-    await client.query(BEGIN);
+    await client.query(BEGIN_WRITING);
     rows += Number((await work()) ?? 0);
     await client.query("commit");
   };
@@ -88,9 +81,9 @@ async function movedOut({ db, clock }: RemoveWorld, options: RemoveOptions): Pro
   return move;
 }
 
-/** There are no more mails than were written, unless something went wrong: old ones go, and nothing is accepted. */
+/** Old mails go and nothing is accepted, so a mail more than were written means that something went wrong. */
 async function refuseLate(client: pg.Client, orgId: string, written: number): Promise<void> {
-  await client.query(BEGIN);
+  await client.query(BEGIN_WRITING);
   let mails = 0;
   for (const name of MAILS) {
     const { rows } = await client.query<{ n: number }>(

@@ -2,28 +2,40 @@
 // encrypted file alone. Columns that hold such values are known by setup/sealed-columns.ts.
 
 import type { Blobs } from "../platform/storage/blobs.ts";
-import type { Seal } from "../platform/storage/seal.ts";
+import { type Seal, SealBroken } from "../platform/storage/seal.ts";
 import { SEALED_COLUMNS } from "../setup/sealed-columns.ts";
 
 export type JsonRow = Record<string, unknown>;
+
+/** Before a value that was sealed under a master key which is lost. */
+const UNREADABLE = "unreadable:";
 
 /** Has this table any? Of others the lines need not be read. */
 export function hasSealed(table: string): boolean {
   return SEALED_COLUMNS.some((column) => column.table === table);
 }
 
-/** The row with what it seals in the clear, a large held reply that lies in the store included. Throws SealBroken. */
+/** The row with what it seals in the clear, a large held reply that lies in the store included. What no key opens here stays as it is. */
 export async function openRow(
   world: { seal: Seal; blobs: Pick<Blobs, "get"> },
   table: string,
   row: JsonRow,
 ): Promise<JsonRow> {
   const whole = table === "masked_held" ? await fromStore(world.blobs, row) : row;
-  return changed(table, whole, (value, context) => world.seal.open(value, context));
+  return changed(table, whole, (value, context) => {
+    try {
+      return world.seal.open(bytesOf(value), context);
+    } catch (error) {
+      if (error instanceof SealBroken) return null;
+      throw error;
+    }
+  });
 }
 
 export function sealRow(seal: Seal, table: string, row: JsonRow): JsonRow {
-  return changed(table, row, (value, context) => seal.seal(value, context));
+  return changed(table, row, (value, context) =>
+    value.startsWith(UNREADABLE) ? bytesOf(value.slice(UNREADABLE.length)) : seal.seal(bytesOf(value), context),
+  );
 }
 
 async function fromStore(blobs: Pick<Blobs, "get">, row: JsonRow): Promise<JsonRow> {
@@ -32,14 +44,20 @@ async function fromStore(blobs: Pick<Blobs, "get">, row: JsonRow): Promise<JsonR
   return { ...row, blob_key: null, sealed: bytes === null ? null : asText(bytes) };
 }
 
-function changed(table: string, row: JsonRow, change: (value: Buffer, context: string) => Buffer): JsonRow {
+/** Null: it goes on as it is, marked. */
+function changed(table: string, row: JsonRow, change: (value: string, context: string) => Buffer | null): JsonRow {
   const result = { ...row };
   for (const { column, context } of SEALED_COLUMNS.filter((one) => one.table === table)) {
     const value = row[column];
     if (typeof value !== "string") continue;
-    result[column] = asText(change(Buffer.from(value.slice(2), "hex"), context(row as Record<string, string>)));
+    const bytes = change(value, context(row as Record<string, string>));
+    result[column] = bytes === null ? `${UNREADABLE}${value}` : asText(bytes);
   }
   return result;
+}
+
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text.slice(2), "hex");
 }
 
 /** As PostgreSQL writes bytes. */

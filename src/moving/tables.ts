@@ -2,6 +2,7 @@
 // as JSON objects by PostgreSQL itself, a line each, and read back with the types of the columns.
 import type pg from "pg";
 import { quoted, tablesOf } from "../backup/tables.ts";
+import { beginWith, passedOn } from "../platform/database/session-settings.ts";
 
 export type Column = { name: string; type: string };
 export type MovedTable = { name: string; columns: Column[] };
@@ -18,6 +19,14 @@ export const STAYING: Record<string, string> = {
   organization_move: "says that it moves",
   organization_move_seen: "says that it moves",
 };
+
+/** A transaction that writes rows of any organization, with its sums among them. */
+export const BEGIN_WRITING = beginWith(
+  passedOn([
+    ["postern.scope", "system"],
+    ["postern.sums", "statements"],
+  ]),
+);
 
 /** A row of these is a mail that somebody was promised. */
 export const MAILS = ["message", "inbound_email"];

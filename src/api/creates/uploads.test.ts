@@ -54,7 +54,7 @@ test("another list, another provider or another operation with the key is a conf
   }
 });
 
-test("what failed may be uploaded again with its key, and a key that is none is refused", async () => {
+test("what failed may be uploaded again with its key, and what is not a key is refused", async () => {
   assert.equal((await upload("failed", "", { provider: "nobody" })).status, 400);
   assert.equal((await upload("failed")).status, 201);
   const { status, body } = await upload("x".repeat(257));

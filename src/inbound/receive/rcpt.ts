@@ -1,7 +1,7 @@
 // The decision at RCPT, in session, so that nothing is accepted only to be bounced: exact alias → addresses of plugged-in
 // kinds on customers' domains (masked, reverse) → globs and patterns of masked aliases, by fixed characters → catch-all → our own
 // addresses (return path, feedback, rewritten senders, reports, the operator's) → 550. Mail for domains that nobody here holds is relaying and refused.
-// An alias of a test key takes live mail only where nothing live takes it: whoever has the key cannot lead mail away.
+// An alias of a test key takes live mail only where nothing live takes it, so no test key leads mail away.
 import type { AliasMatch, FindAlias } from "../../aliases/aliases.ts";
 import { domainOfReturnPath, findDomain, receivesMail } from "../../domains/domains.ts";
 import type { ReceivingDomain } from "../../domains/types.ts";

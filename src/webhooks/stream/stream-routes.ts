@@ -77,7 +77,7 @@ export function mountEvents(api: Api, world: World): void {
       }
       const limits = { limit, waitMs: wait * 1_000, signal };
       const { events, next } = await stream.read(request.account.org_id, readingOf(request), limits);
-      // Whoever waited may have lost the right to what came.
+      // The right to what came may be gone by then.
       if (wait > 0) await request.askAgain();
       return { events: events.map(toRead), next };
     },
