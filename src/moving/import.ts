@@ -47,8 +47,8 @@ export async function importOrganization(world: World, options: ImportOptions): 
   const client = await connect(world.database_url, await schemaOf(world.database_url));
   try {
     const done = { rows: 0, bodies: 0, deliveries: 0 };
-    const taken = await takeIn(world, client, options, done).catch(async (error) => {
-      await client.query("rollback").catch(() => undefined);
+    // Where it fails, the end of the connection takes back what it wrote.
+    const taken = await takeIn(world, client, options, done).catch((error) => {
       throw explained(error);
     });
     if (done.bodies > 0) await keepBodies(world, options);
