@@ -54,20 +54,20 @@ async function askBuiltin(lookUp: LookUp, suspected: Suspected, nowMs: number): 
   const session = { helo, remote_ip, host: examination.host, recipients, received_ms: nowMs };
   const own = findSymptoms({ ...read, auth, session });
   const authors = [...read.from.map(({ email }) => email), suspected.envelope.from];
-  const about = { ip: origin.remote_ip, domains: domainsIn(authors, [read.text, read.html]) };
-  const listed = await lookUp(about);
+  const listed = await lookUp(origin.remote_ip, () => domainsIn(authors, [read.text, read.html]));
   return { kind: "judged", symptoms: [...own, ...listed], insists: isTestText(own) };
 }
 
-type LookUp = (about: { ip: string | null; domains: string[] }) => Promise<Symptom[]>;
+type LookUp = (ip: string | null, domains: () => string[]) => Promise<Symptom[]>;
 
 function listAsker(world: JudgeWorld): LookUp {
   const lists = world.config.dns_block_lists.flatMap((word) => readBlockList(word) ?? []);
   const failed = world.metrics.counter("postern_spam_list_failures_total", "Block lists that gave no use", ["why"]);
   let toldAtMs = Number.NEGATIVE_INFINITY;
-  return async (about) => {
+  return async (ip, domains) => {
     if (lists.length === 0) return [];
-    const answer = await within(askBlockLists(lists, about, world.resolver.a), LISTS_TIMEOUT_MS, null);
+    const asked = askBlockLists(lists, { ip, domains: domains() }, world.resolver.a);
+    const answer = await within(asked, LISTS_TIMEOUT_MS, null);
     if (answer === null) failed.inc({ why: "timeout" });
     if (!answer || answer.refused.length === 0) return answer?.symptoms ?? [];
     failed.inc({ why: "refused" });

@@ -20,15 +20,25 @@ type Rule = {
   score: number;
   in: string;
   description: string;
+  /** In the text it is found at the start of a word, in the subject anywhere. */
   pattern?: string | readonly string[];
-  /** Each of these must be found somewhere. */
+  /** Each of these must be found somewhere: the first at the start of a word, the others anywhere. */
   all?: readonly (readonly string[])[];
 };
 
 const RULES = (contentRules as readonly Rule[]).map(({ pattern, all = [], ...rule }) => {
-  const sources = pattern === undefined ? all : [pattern];
-  return { ...rule, expressions: sources.map((source) => new RegExp(anyOf(source), "i")) };
+  const [first = "", ...others] = (pattern === undefined ? all : [pattern]).map(anyOf);
+  const sources = [rule.in === "text" ? atWord(first) : first, ...others];
+  return { ...rule, first, expressions: sources.map((source) => new RegExp(source, "i")) };
 });
+const SUBJECT_RULES = RULES.filter((rule) => rule.in === "subject");
+const TEXT_RULES = RULES.filter((rule) => rule.in === "text");
+/** Most texts match none of the rules, and one expression says so in a seventh of the time: 8 µs for 3 KB, not 58. */
+const ANY_TEXT_RULE = new RegExp(atWord(anyOf(TEXT_RULES.map(({ first }) => first))), "i");
+
+function atWord(source: string): string {
+  return `\\b(?:${source})`;
+}
 
 /** The sum of the scores, to hundredths. */
 export function addUp(symptoms: readonly Symptom[]): number {
@@ -128,9 +138,16 @@ function isFreemail(email: string | null | undefined): boolean {
 
 function ofContent(subject: string, text: string): Symptom[] {
   const whole = `${subject}\n${text}`;
-  return RULES.filter(({ in: where, expressions }) =>
-    expressions.every((one) => one.test(where === "subject" ? subject : whole)),
-  ).map(({ name, score, description }) => ({ name, score, description }));
+  const inText = ANY_TEXT_RULE.test(whole) ? TEXT_RULES.filter((rule) => isFound(rule, whole)) : [];
+  return [...inText, ...SUBJECT_RULES.filter((rule) => isFound(rule, subject))].map(({ name, score, description }) => ({
+    name,
+    score,
+    description,
+  }));
+}
+
+function isFound({ expressions }: (typeof RULES)[number], text: string): boolean {
+  return expressions.every((one) => one.test(text));
 }
 
 function ofHtml(html: string): Symptom[] {
