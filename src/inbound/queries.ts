@@ -351,11 +351,11 @@ export function finishMail(tx: Tx, rows: readonly FinishRow[]) {
      mine as (
        delete from inbound_queue q using u
         where q.org_id = u.org_id and q.id = u.id and q.claim_id = u.claim_id
-        returning q.org_id, q.id, q.claim_id)
+        returning u.*)
      update inbound_email e set ${SET.map(setColumn).join(", ")}
-       from u join mine using (org_id, id, claim_id)
+       from mine u
       where e.org_id = u.org_id and e.id = u.id
-      returning e.org_id, e.id, mine.claim_id`,
+      returning e.org_id, e.id, u.claim_id`,
     valuesOf(FINISH, flat, arrayWriter()),
   );
 }
