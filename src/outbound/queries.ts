@@ -187,6 +187,28 @@ export type FinishRow = {
  */
 const OWNED_AS = "coalesce(d.owner, 0)";
 
+/** As finishDeliveries takes them. */
+const FINISHED = [
+  "owner",
+  "org_id",
+  "message_id",
+  "position",
+  "final",
+  "status",
+  "attempts",
+  "next_attempt_at",
+  "delivered_at",
+  "bounce_type",
+  "bounce_code",
+  "diag_code",
+  "diag_message",
+  "bounce_class",
+  "isp",
+  "deferred_event_at",
+  "absent_since",
+  "had_attempts",
+] as const;
+
 /**
  * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state. Each is
  * one attempt, or none (out of time, suppressed): a delivery that is sent again by hand counts from one (back-off,
@@ -197,32 +219,30 @@ export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
     `with r as (
        select * from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::bool[], $6::text[], $7::smallint[],
          $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
-         $15::text[], $16::timestamptz[], $17::timestamptz[], $18::smallint[])
-       as r (owner, org_id, message_id, position, final, status, attempts, next_attempt_at, delivered_at, bounce_type,
-             bounce_code, diag_code, diag_message, bounce_class, isp, deferred_event_at, absent_since, had_attempts)),
+         $15::text[], $16::timestamptz[], $17::timestamptz[], $18::smallint[]) as r (${FINISHED.join(", ")})),
      gone as (
        delete from delivery d using r
         where r.final and d.org_id = r.org_id and d.message_id = r.message_id and d.position = r.position
           and ${OWNED_AS} = r.owner and d.attempts = r.had_attempts
-       returning d.org_id, d.message_id, d.position),
+       returning r.*),
      again as (
        update delivery d set owner = null, attempts = r.attempts, due_at = r.next_attempt_at,
               deferred_event_at = r.deferred_event_at, absent_since = r.absent_since
          from r
         where not r.final and d.org_id = r.org_id and d.message_id = r.message_id and d.position = r.position
           and ${OWNED_AS} = r.owner and d.attempts = r.had_attempts
-       returning d.org_id, d.message_id, d.position, d.lane_id, d.due_at),
+       returning r.*, d.lane_id, d.due_at),
      sleepers as (
        update lane l set next_at = a.due_at
          from (select lane_id, min(due_at) as due_at from again group by lane_id order by lane_id) a
         where l.id = a.lane_id and l.next_at > a.due_at),
-     mine as (select org_id, message_id, position from gone union all select org_id, message_id, position from again)
+     mine as (select * from gone union all select ${FINISHED.join(", ")} from again)
      update recipient x
         set status = r.status, attempts = x.attempts + r.attempts - r.had_attempts, next_attempt_at = r.next_attempt_at,
             delivered_at = r.delivered_at, bounce_type = r.bounce_type, bounce_class = r.bounce_class,
             bounce_code = ${said("bounce_code")}, diag_code = ${said("diag_code")},
             diag_message = ${said("diag_message")}, isp = ${said("isp")}
-       from r join mine using (org_id, message_id, position)
+       from mine r
       where x.org_id = r.org_id and x.message_id = r.message_id and x.position = r.position
       returning x.message_id, x.position`,
     columnsOf(rows),
@@ -235,27 +255,7 @@ function said(column: string): string {
 }
 
 function columnsOf(rows: FinishRow[]): unknown[] {
-  const names = [
-    "owner",
-    "org_id",
-    "message_id",
-    "position",
-    "final",
-    "status",
-    "attempts",
-    "next_attempt_at",
-    "delivered_at",
-    "bounce_type",
-    "bounce_code",
-    "diag_code",
-    "diag_message",
-    "bounce_class",
-    "isp",
-    "deferred_event_at",
-    "absent_since",
-    "had_attempts",
-  ] as const;
-  return names.map((name) => rows.map((row) => row[name]));
+  return FINISHED.map((name) => rows.map((row) => row[name]));
 }
 
 /** The e-mail's status from its recipients'; `completed_at` once none is open. */
