@@ -28,14 +28,11 @@ import {
   settingsText,
   writeSettings,
 } from "./embedded-postgres-cluster.ts";
+import { ANSWER_TIMEOUT_MS, hasOtherUsers, isAbandoned, SUPERVISOR_LOCK, USER_NAME } from "./supervision.ts";
 
 const run = promisify(execFile);
 
-const LOCK = 0x706f7374; // "post"; the lock is per database, and this one is taken in `postgres`
 const OWNER = "postern";
-/** What the sessions of this process are called, and what all our session names begin with. */
-const USERS = "postern user ";
-const USER_NAME = `${USERS}${process.pid}`;
 const MADE =
   "select exists (select from pg_roles where rolname = $1) as role, exists (select from pg_database where datname = $1) as database";
 const POLL_MS = 10;
@@ -46,7 +43,6 @@ const FAST_STOP_TIMEOUT_MS = 60_000;
 const ADMIN_SHUTDOWN = "57P01"; // what a session gets when the server stops; 57P02 would be another's crash
 const IMMEDIATE_STOP_TIMEOUT_MS = 20_000;
 const RELOCK_TIMEOUT_MS = 60_000;
-const ANSWER_TIMEOUT_MS = 10_000;
 const LAST_LINES_MAX = 20;
 const LINE_CHARACTERS_MAX = 2_000;
 
@@ -351,11 +347,11 @@ async function supervise(server: Server): Promise<void> {
   });
   client.on("error", () => undefined); // "end" follows, and that is where it is handled
   await client.connect();
-  const { rows } = await client.query("select pg_try_advisory_lock($1) as locked", [LOCK]);
+  const { rows } = await client.query("select pg_try_advisory_lock($1) as locked", [SUPERVISOR_LOCK]);
   if (!rows[0].locked) {
     const holder = await client.query(
       "select application_name from pg_stat_activity join pg_locks using (pid) where locktype = 'advisory' and objid = $1",
-      [LOCK],
+      [SUPERVISOR_LOCK],
     );
     await client.end();
     const process_id = /\d+$/.exec(holder.rows[0]?.application_name ?? "")?.[0] ?? "unknown";
@@ -422,29 +418,6 @@ async function leave(server: Server): Promise<void> {
   await session.end().catch(() => undefined);
   disown(server);
   if (await isAbandoned(addresses(server.cluster, server.port).admin_url)) await stop(server);
-}
-
-/** Does the server run with nobody who supervises it, or uses it? */
-export async function isAbandoned(adminUrl: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: ANSWER_TIMEOUT_MS });
-  client.on("error", () => undefined);
-  try {
-    await client.connect();
-    const { rows } = await client.query("select pg_try_advisory_lock($1) as locked", [LOCK]);
-    return rows[0].locked && !(await hasOtherUsers(client));
-  } catch {
-    return false; // it is being stopped
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}
-
-async function hasOtherUsers(session: pg.Client): Promise<boolean> {
-  const { rows } = await session.query(
-    "select exists (select from pg_stat_activity where starts_with(application_name, $1) and application_name <> $2) as used",
-    [USERS, USER_NAME],
-  );
-  return rows[0].used;
 }
 
 /**

@@ -116,6 +116,34 @@ describe("the processes of one data folder", () => {
     assert.equal(await runningEmbeddedPostgres(join(dataDir, "postgres")), null);
   });
 
+  it("look for the one that supervises it over one session that stays open", async () => {
+    const dataDir = join(home, "watching");
+    const first = openedBy(dataDir);
+    assert.equal(await first.said, "ready");
+    const { admin_url } = (await runningEmbeddedPostgres(join(dataDir, "postgres")))!;
+    const database = await openOwnDatabase(
+      dataDir,
+      logTo(() => undefined),
+    );
+    const asked = new Set<string>();
+    const sessions = new Set<number>();
+    await until("five looks", async () => {
+      const looks = await ask(
+        admin_url,
+        `select pid, query_start::text from pg_stat_activity
+          where application_name like 'postern waits%' and query like '%pg_locks%'`,
+      );
+      for (const { pid, query_start } of looks) {
+        sessions.add(pid as number);
+        asked.add(query_start as string);
+      }
+      return asked.size >= 5;
+    });
+    assert.equal(sessions.size, 1);
+    await database.stop();
+    await first.end();
+  });
+
   it("say what PostgreSQL says of trouble, and of statements that were refused only to who asks for it", async () => {
     const dataDir = join(home, "trouble");
     const said: string[] = [];

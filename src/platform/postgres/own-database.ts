@@ -8,11 +8,11 @@ import { databaseFolder, isDatabaseMade } from "./database-folder.ts";
 import {
   DatabaseInUse,
   type EmbeddedPostgres,
-  isAbandoned,
   isMade,
   runningEmbeddedPostgres,
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
+import { isAbandoned, type SupervisorWatch, watchSupervisor } from "./supervision.ts";
 
 const LOOK_AGAIN_MS = 1_000;
 const RESTART_AGAIN_MS = 500;
@@ -32,8 +32,9 @@ export async function openOwnDatabase(dataDir: string, log: Log): Promise<OwnDat
   if (unused) log.warn({ folder, unused }, "this data folder has a second database, which is not used");
   const state: State = { server: null, stopped: false, turn: Promise.resolve() };
   const url = await startOrJoin(folder, state, log);
+  const watch = watchSupervisor(async () => (await runningEmbeddedPostgres(folder))?.admin_url ?? null);
   const timer = setInterval(() => {
-    if (!state.server) state.turn = state.turn.then(() => takeOver(folder, state, log));
+    if (!state.server) state.turn = state.turn.then(() => takeOver(folder, state, watch, log));
   }, LOOK_AGAIN_MS);
   timer.unref();
   return {
@@ -42,6 +43,7 @@ export async function openOwnDatabase(dataDir: string, log: Log): Promise<OwnDat
       state.stopped = true;
       clearInterval(timer);
       await state.turn;
+      await watch.close();
       await (state.server ? state.server.leave() : stopAbandoned(folder, log));
     },
   };
@@ -102,10 +104,11 @@ async function restart(server: EmbeddedPostgres, state: State, log: Log): Promis
   }
 }
 
-async function takeOver(folder: string, state: State, log: Log): Promise<void> {
-  if (state.stopped) return;
+async function takeOver(folder: string, state: State, watch: SupervisorWatch, log: Log): Promise<void> {
+  if (state.stopped || state.server || (await watch.isThere())) return;
   try {
     await supervise(folder, state, log);
+    await watch.close();
     log.info("this process supervises the embedded database now");
   } catch (error) {
     if (!(error instanceof DatabaseInUse)) log.warn({ err: error }, "the embedded database could not be taken over");
