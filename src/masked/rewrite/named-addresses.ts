@@ -74,10 +74,11 @@ function collectSpoken(source: string, found: Set<string>): void {
 }
 
 function addAround(source: string, { from, to }: { from: number; to: number }, found: Set<string>): void {
-  const local = LOCAL.exec(source.slice(Math.max(0, from - SIDE_CHARS_MAX), from))?.[1];
-  if (!local) return;
+  // Behind most words `at` no domain stands, and that is seen at once: to look for a local part takes 30 times as long.
   const domain = DOMAIN.exec(source.slice(to, to + SIDE_CHARS_MAX))?.[1];
-  if (domain) found.add(`${local}@${domain}`.toLowerCase());
+  if (!domain) return;
+  const local = LOCAL.exec(source.slice(Math.max(0, from - SIDE_CHARS_MAX), from))?.[1];
+  if (local) found.add(`${local}@${domain}`.toLowerCase());
 }
 
 /** The ways to read one that stands behind other words and signs: `to-anna@…` is `anna@…`, too; domains in codes. */

@@ -247,7 +247,9 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
     if (isClean && reading === DECODED && !/[&%]/.test(text)) continue;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const seen = reading.glance(text);
-      const meant = rules.filter(({ pattern, needed }) => seen.includes(needed) && seen.search(pattern()) !== -1);
+      // Most forms of one mailbox need the same letters.
+      const holds = remembered((needed) => seen.includes(needed));
+      const meant = rules.filter(({ pattern, needed }) => holds(needed) && seen.search(pattern()) !== -1);
       isClean = meant.length === 0 && reading === AS_IT_STANDS;
       if (meant.length === 0) break;
       const replaced = replaceIn(text, { ...reading, isHtml }, meant);
@@ -258,6 +260,17 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
     }
   }
   return { text, count, isLookedAt };
+}
+
+function remembered(find: (text: string) => boolean): (text: string) => boolean {
+  const known = new Map<string, boolean>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const now = find(text);
+    known.set(text, now);
+    return now;
+  };
 }
 
 /** Most rules are never needed, and writing a pattern takes longer than looking for its letters. */
