@@ -318,7 +318,10 @@ function readCodes(): Map<string, CodeRule> {
 function byEnhancedCode({ enhanced, code, stage }: Refusal): CodeRule | null {
   if (isRefusedContent(enhanced, code, stage)) return { ...CODES.get("7.0")!, id: "x.2.1-of-content" };
   const [, subject = "", detail = ""] = enhanced?.split(".") ?? [];
-  return CODES.get(`${subject}.${detail}`) ?? CODES.get(`${subject}.0`) ?? null;
+  const named = CODES.get(`${subject}.${detail}`);
+  // X.7.0 is "other or undefined" (RFC 3463 §3.8), and 421 closes the channel (RFC 5321 §4.2.3): nothing is said of the content.
+  if (code === 421 && named?.id === "x.7.0") return { ...named, class: "busy" };
+  return named ?? CODES.get(`${subject}.0`) ?? null;
 }
 
 /**
