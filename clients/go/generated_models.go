@@ -2919,7 +2919,8 @@ func (r *HeaderField) UnmarshalJSON(data []byte) error {
 func (r HeaderField) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
 // HeaderFields: Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-// MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
+// MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender,
+// Resent-Bcc, Authentication-Results or `ARC-*`
 type HeaderFields = map[string]string
 
 // InboundAttachment is a record of the API.
@@ -4737,7 +4738,8 @@ type SendRequest struct {
 	// Values of a template's variables, by name
 	Variables *TemplateVariables `json:"variables" postern:"optional"`
 	// Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
-	// `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
+	// `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
+	// Authentication-Results or `ARC-*`
 	Headers *HeaderFields `json:"headers" postern:"optional"`
 	// Files to attach
 	Attachments []SendAttachment `json:"attachments" postern:"optional"`

@@ -59,7 +59,8 @@ const HeaderMap = Named(
       maxProperties: 50,
       description:
         "Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, " +
-        "`Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`",
+        "`Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc, " +
+        "Authentication-Results or `ARC-*`",
     },
   ),
 );

@@ -4432,7 +4432,7 @@ export interface components {
             /** @description The field's value, unfolded */
             value: string;
         };
-        /** @description Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*` */
+        /** @description Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*` */
         HeaderFields: {
             [key: string]: string;
         };

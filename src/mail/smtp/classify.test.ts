@@ -147,7 +147,11 @@ test("what the table says of paths: slow for rates, another source for blocks, n
   assert.equal(classify("450 4.7.1 <x@y.example>: Client host rejected: too many connections").path_action, "slow");
   assert.equal(classify("550 5.1.1 user unknown").path_action, null);
   const nameless = classify("421 4.7.0 mx1.b.example ref 8f2c", "banner");
-  assert.deepEqual([nameless.class, nameless.path_action], ["busy", null], "a 421 that names nothing is no verdict on us");
+  assert.deepEqual(
+    [nameless.class, nameless.path_action],
+    ["busy", null],
+    "a 421 that names nothing is no verdict on us",
+  );
   assert.equal(classify("450 4.7.1 Greylisted").path_action, null);
 });
 

@@ -1492,7 +1492,8 @@ export type HeaderField = {
 
 /**
  * Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
- * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
+ * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
+ * Authentication-Results or `ARC-*`
  */
 export type HeaderFields = { [name: string]: string };
 
@@ -2400,7 +2401,8 @@ export type SendRequest = {
   variables?: TemplateVariables | null;
   /**
    * Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
-   * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or `ARC-*`
+   * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
+   * Authentication-Results or `ARC-*`
    */
   headers?: HeaderFields | null;
   /** Files to attach */

@@ -31,6 +31,7 @@ describe("validateHeaders", () => {
     "CC",
     "Resent-From",
     "resent-sender",
+    "Resent-Bcc",
     "X-Postern-Id",
     "X-Service-Tag",
     "Bcc",

@@ -31,6 +31,7 @@ const refusedNames: ReadonlySet<string> = new Set([
   "sender",
   "resent-from",
   "resent-sender",
+  "resent-bcc",
   "authentication-results",
 ]);
 // The last two are our own words to the receiver, and back to us: a bounce is matched by them.

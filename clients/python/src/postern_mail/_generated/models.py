@@ -2007,8 +2007,8 @@ class HeaderField(_HeaderFieldRequired, _HeaderFieldOptional):
 
 
 # Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-# MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results or
-# `ARC-*`
+# MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From,
+# Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*`
 HeaderFields = Dict[str, str]
 
 _InboundAttachmentRequired = TypedDict("_InboundAttachmentRequired", {
@@ -3280,8 +3280,8 @@ _SendRequestOptional = TypedDict("_SendRequestOptional", {
     # Values of a template's variables, by name
     "variables": "Optional[TemplateVariables]",
     # Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-    # MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Authentication-Results
-    # or `ARC-*`
+    # MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From,
+    # Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*`
     "headers": "Optional[HeaderFields]",
     # Files to attach
     "attachments": "Optional[List[SendAttachment]]",

@@ -579,7 +579,7 @@ module Postern
       # @option input [Hash] :variables Values of a template's variables, by name
       # @option input [Hash] :headers Further header fields, by name; not those that the other fields set,
       #   and not Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender,
-      #   Authentication-Results or `ARC-*`
+      #   Resent-From, Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*`
       # @option input [Array<Record>] :attachments Files to attach
       # @option input [Array<String>] :tags Labels of your own: events carry them back, and lists of e-mails
       #   can be filtered by one
