@@ -2615,7 +2615,7 @@ type EmailReceivedEvent struct {
 	RawURL string `json:"raw_url"`
 	// Size in bytes
 	Size int64 `json:"size"`
-	// text or html was cut; the record has all
+	// text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all
 	Truncated bool `json:"truncated"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -3056,7 +3056,7 @@ type InboundEmail struct {
 	RecipientTag *string `json:"recipient_tag"`
 	// Where the message as stored can be downloaded
 	RawURL string `json:"raw_url"`
-	// Always false here: the record holds all
+	// Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all
 	Truncated bool `json:"truncated"`
 	// What was wrong with the message
 	Defects []string `json:"defects"`

@@ -263,7 +263,10 @@ const Received = Named(
       alias_id: Nullable(Id),
       raw_url: Type.String(),
       size: Type.Integer(),
-      truncated: Type.Boolean({ description: "text or html was cut; the record has all" }),
+      truncated: Type.Boolean({
+        description:
+          "text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all",
+      }),
     },
     { additionalProperties: true, description: "Mail was received and parsed" },
   ),

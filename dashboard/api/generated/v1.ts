@@ -4263,7 +4263,7 @@ export interface components {
             raw_url: string;
             /** @description Size in bytes */
             size: number;
-            /** @description text or html was cut; the record has all */
+            /** @description text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all */
             truncated: boolean;
         } & {
             [key: string]: unknown;
@@ -4597,7 +4597,7 @@ export interface components {
             recipient_tag: string | null;
             /** @description Where the message as stored can be downloaded */
             raw_url: string;
-            /** @description Always false here: the record holds all */
+            /** @description Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all */
             truncated: boolean;
             /** @description What was wrong with the message */
             defects: string[];

@@ -50,7 +50,10 @@ export function wellFormed(text: string): string {
 
 export type Content = { text: string | null; html: string | null; headers: ParsedMail["headers"] };
 
-/** What a record and an event of this mail have in common. */
+/**
+ * What a record and an event of this mail have in common. `truncated`: past a limit of the parser parts or fields were left
+ * out, or nothing could be read; the raw message has all.
+ */
 export function describeMail(world: Pick<World, "config">, mail: Mail, described: Described) {
   const { found, findings, content } = described;
   const { origin, envelope } = mail;
@@ -91,6 +94,7 @@ export function describeMail(world: Pick<World, "config">, mail: Mail, described
     alias_id: mail.route.alias_id,
     raw_url: `${world.config.base_url}/v1/inbound-emails/${mail.id}/raw`,
     size: mail.size,
+    truncated: findings.defects.some((defect) => /^(?:too_many_parts|head_too_large|not_parsed\b)/.test(defect)),
   };
 }
 
@@ -112,6 +116,7 @@ export function receivedEvent(
   const text = cut(described.content.text);
   const html = cut(described.content.html);
   const content = { ...described.content, text: text.text, html: html.text };
+  const payload = describeMail(world, mail, { ...described, content });
   return {
     org_id: mail.org_id,
     event_id: world.random.uuid(),
@@ -119,10 +124,7 @@ export function receivedEvent(
     domain_id: mail.route.domain_id,
     recipient: mail.recipient,
     at: new Date(world.clock.now()),
-    payload: {
-      ...describeMail(world, mail, { ...described, content }),
-      truncated: text.isCut || html.isCut,
-    },
+    payload: { ...payload, truncated: payload.truncated || text.isCut || html.isCut },
     endpoint_ids: endpointIds,
   };
 }

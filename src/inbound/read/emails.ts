@@ -111,7 +111,6 @@ export async function getEmail(
   return {
     id: row.id,
     ...describeMail(world, mail, { found, findings, content, shows_auth }),
-    truncated: false,
     status: row.status,
     reason: row.reason,
     from_address: row.from_address,

@@ -70,7 +70,9 @@ export const InboundEmail = Extended("InboundEmail", Received, {
   auto_submitted: Type.Boolean(),
   recipient_tag: Text,
   raw_url: Type.String(),
-  truncated: Type.Boolean({ description: "Always false here: the record holds all" }),
+  truncated: Type.Boolean({
+    description: "Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all",
+  }),
   defects: Type.Array(Type.String(), { description: "What was wrong with the message" }),
   rule_ids: Type.Array(Id),
   forwards: Type.Array(Id, { description: "E-mails that carry it on" }),

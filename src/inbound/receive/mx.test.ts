@@ -281,6 +281,27 @@ test("mail of 256 KiB and more is kept outside the database, and comes back whol
   assert.equal(shown.body.email.truncated, false);
 });
 
+test("of more than 1,000 parts the rest is left out: event and record say so", async () => {
+  await addAlias(r, "parts");
+  const smtp = await greeted();
+  const mail = (parts: number) => ({
+    from: "a@b.example",
+    to: ["parts@in.example"],
+    content: `Subject: parts-${parts}\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${"--b\r\n\r\nx\r\n".repeat(parts)}--b--\r\n`,
+  });
+  for (const [parts, isCut] of [
+    [999, false],
+    [1_000, true],
+  ] as const) {
+    assert.equal((await smtp.deliver(mail(parts))).code, 250);
+    const [row] = await r.processed(`subject=parts-${parts}`);
+    const [event] = await r.events(row.id);
+    const shown = (await r.api.ask("GET", `/v1/inbound-emails/${row.id}`)).body.email;
+    assert.deepEqual([event?.body.truncated, shown.truncated], [isCut, isCut], `${parts} parts`);
+    assert.deepEqual(shown.defects, isCut ? ["too_many_parts"] : []);
+  }
+});
+
 test("over 35 MiB is refused: when it is announced, and when it comes all the same", async () => {
   await addAlias(r, "huge");
   const smtp = await greeted();

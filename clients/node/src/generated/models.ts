@@ -1398,7 +1398,7 @@ export type EmailReceivedEvent = {
   raw_url: string;
   /** Size in bytes */
   size: number;
-  /** text or html was cut; the record has all */
+  /** text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all */
   truncated: boolean;
 };
 
@@ -1597,7 +1597,7 @@ export type InboundEmail = {
   recipient_tag: string | null;
   /** Where the message as stored can be downloaded */
   raw_url: string;
-  /** Always false here: the record holds all */
+  /** Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all */
   truncated: boolean;
   /** What was wrong with the message */
   defects: string[];

@@ -1857,7 +1857,8 @@ _EmailReceivedEventRequired = TypedDict("_EmailReceivedEventRequired", {
     "raw_url": "str",
     # Size in bytes
     "size": "int",
-    # text or html was cut; the record has all
+    # text or html was cut, and the record has all; or parts past the 1,000th are missing, and
+    # `raw_url` has all
     "truncated": "bool",
 })
 _EmailReceivedEventOptional = TypedDict("_EmailReceivedEventOptional", {
@@ -2121,7 +2122,7 @@ _InboundEmailRequired = TypedDict("_InboundEmailRequired", {
     "recipient_tag": "Optional[str]",
     # Where the message as stored can be downloaded
     "raw_url": "str",
-    # Always false here: the record holds all
+    # Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all
     "truncated": "bool",
     # What was wrong with the message
     "defects": "List[str]",
