@@ -74,3 +74,17 @@ test("a host that will not relay, and a size that is the organization's limit, a
   const large = "550 5.2.3 RESOLVER.RST.SendSizeLimit.Org; message too large for this organization";
   assert.equal(classify(large).class, "too_large");
 });
+
+test("a 421 with 4.7.0 that names nothing is a busy server, no verdict on us or on what we send", () => {
+  for (const [raw, want] of [
+    ["421 4.7.0 mx1.b.example ref 8f2c", "busy"],
+    ["421 4.7.0", "busy"],
+    ["421 4.7.0 Message content rejected", "content"],
+    ["421 4.7.38 mx1.b.example ref 8f2c", "content"],
+    ["451 4.7.0 mx1.b.example ref 8f2c", "content"],
+  ] as const) {
+    assert.equal(classify(raw, "final").class, want, raw);
+  }
+  const atTheDoor = classify("421 4.7.0 mx1.b.example ref 8f2c", "banner");
+  assert.deepEqual([atTheDoor.class, atTheDoor.path_action, atTheDoor.retry], ["busy", null, true]);
+});
