@@ -79,7 +79,7 @@ function TheLink({ made: { invitation, link }, done }: { made: Made; done: () =>
     <>
       <p>
         Hand this link to {invitation.email}. It is shown only now. It works once, for seven days. Anyone who has it can
-        join.
+        join. The audit log notes that you saw it.
       </p>
       <code className="said">{link}</code>
       <div className="acts">

@@ -335,6 +335,21 @@ describe("people of an organization", () => {
     assert.deepEqual(log.body.entries[0].target, { id: person.id });
   });
 
+  it("are invited by a link that the owner sees where Postern cannot mail, and the log has who saw it and who used it", async () => {
+    const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
+    const { body } = await owner.ask("POST", path, { email: "shown@example.net", role: "viewer" });
+    assert.notEqual(body.link, null);
+    const token = tokenOf(body.link);
+    const use = { token, name: "", password: PASSWORD };
+    assert.equal((await browserOf(api).ask("POST", "/dashboard/api/links/use", use)).status, 200);
+    const { entries } = (await api.ask("GET", "/v1/audit-log?limit=3")).body;
+    assert.deepEqual(
+      entries.map(({ operation, name }: Record<string, string>) => `${operation} ${name}`),
+      ["joinOrganization shown@example.net", "showInvitationLink ann@example.net", "createInvitation ann@example.net"],
+    );
+    assert.deepEqual(entries[1].target, { id: body.invitation.id });
+  });
+
   it("always have an owner", async () => {
     const { org_id } = await api.organization();
     const only = await setUp(api, "only@example.net", org_id);

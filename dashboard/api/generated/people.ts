@@ -508,7 +508,7 @@ export interface paths {
         put?: never;
         /**
          * Invite somebody
-         * @description Owners only. The link works once, for seven days. It is mailed where the service's own domain is ready, and else shown once, to be handed on.
+         * @description Owners only. The link works once, for seven days. It is mailed where the service's own domain is ready, and else shown once, to be handed on; the audit log says to whom (`showInvitationLink`).
          */
         post: operations["createInvitation"];
         delete?: never;

@@ -123,7 +123,7 @@ function mountInvitations(api: Api, world: PeopleWorld): void {
         summary: "Invite somebody",
         description:
           "Owners only. The link works once, for seven days. It is mailed where the service's own domain is ready, and " +
-          "else shown once, to be handed on.",
+          "else shown once, to be handed on; the audit log says to whom (`showInvitationLink`).",
         params: OrgParams,
         body: Closed({ email: Email, role: Role }),
         response: answers(
@@ -146,6 +146,9 @@ function mountInvitations(api: Api, world: PeopleWorld): void {
       const { invitation, link } = await invite(world, orgId, request.body);
       await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: invitation.id });
       const isMailed = await mailInvitation(world, { ...invitation, org_id: orgId, link, by: request.session.person });
+      // Whoever sees the link could use it in the name of whom it is for.
+      if (!isMailed)
+        await noteAct(world, request, { org_id: orgId, operation: "showInvitationLink", id: invitation.id });
       return reply.code(201).send({ invitation, link: isMailed ? null : link });
     },
   );
