@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { lookAtPages, type Seen } from "./looks.ts";
 import { proveAgain } from "./persons.ts";
 import { findChromium, type Stage, setStage } from "./stage.ts";
+import { DOCUMENTATION_STORIES } from "./stories/documentation.ts";
 import { DOMAIN_STORIES } from "./stories/domains.ts";
 import { EMAIL_STORIES } from "./stories/emails.ts";
 import { FIRST_DAY } from "./stories/first-day.ts";
@@ -32,6 +33,7 @@ const STORIES: readonly Story[] = [
   ...TEMPLATE_STORIES,
   ...MASKED_STORIES,
   ...DOMAIN_STORIES,
+  ...DOCUMENTATION_STORIES,
   ...LIST_STORIES,
   ...FIRST_DAY,
 ];

@@ -33,6 +33,7 @@ code{font:.9em ui-monospace,monospace;background:var(--soft);padding:.1em .25em;
 html[data-lang=curl] pre[data-lang]:not([data-lang=curl]),html[data-lang=node] pre[data-lang]:not([data-lang=node]),html[data-lang=python] pre[data-lang]:not([data-lang=python]),html[data-lang=ruby] pre[data-lang]:not([data-lang=ruby]),html[data-lang=php] pre[data-lang]:not([data-lang=php]),html[data-lang=go] pre[data-lang]:not([data-lang=go]){display:none}
 summary{cursor:pointer;margin:.6rem 0}
 @media (max-width:52rem){.frame{display:block}.side{position:static;height:auto;border-right:0;border-bottom:1px solid var(--line);padding:1rem}.side nav{max-height:13rem;overflow:auto}main{padding:1rem 1rem 4rem}h1{font-size:1.5rem}}
+@media (max-width:40rem){.operation :is(table,tbody,tr,td),.event :is(table,tbody,tr,td){display:block;width:auto!important}.operation td:first-child,.event td:first-child{border:0;padding-bottom:0}}
 `;
 
 export const SCRIPT = `
