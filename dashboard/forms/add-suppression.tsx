@@ -4,6 +4,7 @@ import type { FormEvent } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { domains } from "../api/queries.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
+import { inOneLine } from "../lib/domain-names.ts";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
@@ -47,7 +48,7 @@ function Form({ close }: Pick<Given, "close">) {
             <option value="">Every mail</option>
             {owned.map(({ id, domain }) => (
               <option key={id} value={id}>
-                Mail from {domain}
+                Mail from {inOneLine(domain)}
               </option>
             ))}
           </select>

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { it } from "node:test";
 import { domainToASCII } from "node:url";
-import { decodePunycode, toUnicode } from "./domain-names.ts";
+import { decodePunycode, inOneLine, toUnicode } from "./domain-names.ts";
 
 it("Punycode is decoded, as the samples of RFC 3492 §7.1 have it", () => {
   const samples = {
@@ -40,4 +40,9 @@ it("a label that mixes scripts stays in its ASCII form, beside others that do no
 it("what the way back does not give again stays as it is: capitals, accents that stand alone, ASCII", () => {
   for (const name of ["xn--Bcher-kva", "xn--nordkiosk-", "xn--i-ubb.example", "xn--.example", "xn--bcher-kvb!"])
     assert.equal(toUnicode(name), name);
+});
+
+it("on one line the ASCII form stands in brackets behind the name", () => {
+  assert.equal(inOneLine("xn--bcher-kva.example"), "bücher.example (xn--bcher-kva.example)");
+  assert.equal(inOneLine("nordkiosk.example"), "nordkiosk.example");
 });

@@ -15,6 +15,12 @@ export function toUnicode(name: string): string {
   return name.split(".").map(labelToUnicode).join(".");
 }
 
+/** On one line, such as an entry of a list to choose from: `bücher.example (xn--bcher-kva.example)`. */
+export function inOneLine(name: string): string {
+  const shown = toUnicode(name);
+  return shown === name ? name : `${shown} (${name})`;
+}
+
 function labelToUnicode(label: string): string {
   if (!label.startsWith("xn--")) return label;
   const decoded = decodePunycode(label.slice(4));

@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { domains } from "../../api/queries.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
+import { inOneLine } from "../../lib/domain-names.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -93,7 +94,7 @@ function Address({ alias, error }: { alias: Alias | null; error: unknown }) {
           <select {...bound} name="domain_id" disabled={alias !== null} defaultValue={alias?.domain_id}>
             {receiving.map(({ id, domain }) => (
               <option key={id} value={id}>
-                {domain}
+                {inOneLine(domain)}
               </option>
             ))}
           </select>

@@ -5,6 +5,7 @@ import type { FormEvent } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { domains } from "../../api/queries.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
+import { inOneLine } from "../../lib/domain-names.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
@@ -92,7 +93,7 @@ function NewAddress({ problem }: Problem) {
             <option value="">of this service</option>
             {receiving.map(({ id, domain }) => (
               <option key={id} value={id}>
-                {domain}
+                {inOneLine(domain)}
               </option>
             ))}
           </select>

@@ -1,6 +1,7 @@
 // Which domain a page is about. It stands in the page's address.
 import { useQuery } from "@tanstack/react-query";
 import { domains } from "../../api/queries.ts";
+import { inOneLine } from "../../lib/domain-names.ts";
 
 type Given = { value: string | undefined; pick: (id: string) => void; receiving?: boolean };
 
@@ -14,7 +15,7 @@ export function PickDomain({ value, pick, receiving = false }: Given) {
       <select className="input" aria-label="Domain" value={value ?? ""} onChange={(event) => pick(event.target.value)}>
         {offered.map(({ id, domain }) => (
           <option key={id} value={id}>
-            {domain}
+            {inOneLine(domain)}
           </option>
         ))}
       </select>
