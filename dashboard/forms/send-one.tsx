@@ -18,9 +18,13 @@ type Given = { title: string; open: boolean; close: () => void; content?: Conten
 type Kind = "test" | "live";
 type Sent = { body: Schemas["SendRequest"]; kind: Kind };
 
-/** `note` stands above the form. */
+/** What was written and not sent yet, by the names of the fields. */
+type Draft = Readonly<Record<string, string>>;
+
+/** `note` stands above the form. What was written stays while the page is there: Escape closes, and loses nothing. */
 export function SendOne({ title, open, close, content = null, note }: Given) {
   const [sent, keep] = useState<Schemas["SendAnswer"] | null>(null);
+  const [draft, keepDraft] = useState<Draft>({});
   const end = () => {
     keep(null);
     close();
@@ -28,7 +32,20 @@ export function SendOne({ title, open, close, content = null, note }: Given) {
   return (
     <Dialog title={sent === null ? title : "It is accepted"} open={open} close={end}>
       {sent === null && note !== undefined && <p>{note}</p>}
-      {sent === null ? <Begun content={content} close={end} sent={keep} /> : <Outcome answer={sent} close={end} />}
+      {sent === null ? (
+        <Begun
+          content={content}
+          close={end}
+          draft={draft}
+          write={keepDraft}
+          sent={(answer) => {
+            keep(answer);
+            keepDraft({});
+          }}
+        />
+      ) : (
+        <Outcome answer={sent} close={end} />
+      )}
     </Dialog>
   );
 }
@@ -55,6 +72,8 @@ type FormGiven = {
   content: Content | null;
   from: string;
   close: () => void;
+  draft: Draft;
+  write: (draft: Draft) => void;
   sent: (answer: Schemas["SendAnswer"]) => void;
 };
 
@@ -70,7 +89,7 @@ function Begun(given: Omit<FormGiven, "from">) {
   );
 }
 
-function Form({ content, from, close, sent }: FormGiven) {
+function Form({ content, from, close, draft, write, sent }: FormGiven) {
   const [kind, choose] = useState<Kind>("test");
   const sending = useAct({
     run: ({ body, kind: as }: Sent) => take(v1.POST("/v1/send", { body, headers: as === "test" ? AS_TEST : {} })),
@@ -90,19 +109,24 @@ function Form({ content, from, close, sent }: FormGiven) {
   };
   const problem = (name: string) => fieldProblem(sending.error, name, sending.variables?.body.to);
   return (
-    <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
-      <Addresses from={from} problem={problem} />
+    <form
+      onSubmit={submit}
+      onInput={(event) => write(readDraft(event.currentTarget))}
+      className="mt-3 grid gap-4"
+      noValidate
+    >
+      <Addresses from={draft.from ?? from} to={draft.to} problem={problem} />
       {content === null && (
         <>
           <Field label="Subject" problem={problem("subject")}>
-            {(bound) => <input {...bound} name="subject" autoComplete="off" />}
+            {(bound) => <input {...bound} name="subject" defaultValue={draft.subject} autoComplete="off" />}
           </Field>
           <Field
             label="Message"
             help="Plain text, or HTML when it begins with <"
             problem={problem("text_body") ?? problem("html_body")}
           >
-            {(bound) => <textarea {...bound} name="body" rows={7} />}
+            {(bound) => <textarea {...bound} name="body" defaultValue={draft.body} rows={7} />}
           </Field>
         </>
       )}
@@ -131,9 +155,9 @@ function Form({ content, from, close, sent }: FormGiven) {
   );
 }
 
-type AddressesGiven = { from: string; problem: (name: string) => string | undefined };
+type AddressesGiven = { from: string; to: string | undefined; problem: (name: string) => string | undefined };
 
-function Addresses({ from, problem }: AddressesGiven) {
+function Addresses({ from, to, problem }: AddressesGiven) {
   const { person } = useOwn();
   return (
     <>
@@ -141,7 +165,7 @@ function Addresses({ from, problem }: AddressesGiven) {
         {(bound) => <input {...bound} name="from" defaultValue={from} autoComplete="off" />}
       </Field>
       <Field label="To" help="Several with commas between them" problem={problem("to")}>
-        {(bound) => <input {...bound} name="to" defaultValue={person.email} autoComplete="off" />}
+        {(bound) => <input {...bound} name="to" defaultValue={to ?? person.email} autoComplete="off" />}
       </Field>
     </>
   );
@@ -149,4 +173,8 @@ function Addresses({ from, problem }: AddressesGiven) {
 
 function bodyOf(text: string): Content {
   return text.startsWith("<") ? { html_body: text } : { text_body: text };
+}
+
+function readDraft(form: HTMLFormElement): Draft {
+  return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
 }

@@ -89,6 +89,28 @@ export const LIST_STORIES: readonly Story[] = [
     },
   },
   {
+    name: "Escape closes what somebody composes and loses no word of it; what was sent does not come again",
+    async play(_stage, page) {
+      await page.goto("/emails");
+      await page.getByRole("button", { name: "Compose" }).click();
+      await page.getByRole("textbox", { name: "To" }).fill("maja.lind@posteo.example");
+      await page.getByRole("textbox", { name: "Subject" }).fill("Half written");
+      await page.getByRole("textbox", { name: "Message" }).fill("Dear Maja,\n\nabout your");
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "hidden" });
+      await page.getByRole("button", { name: "Compose" }).click();
+      assert.deepEqual(
+        await Promise.all(["To", "Subject", "Message"].map((name) => page.getByRole("textbox", { name }).inputValue())),
+        ["maja.lind@posteo.example", "Half written", "Dear Maja,\n\nabout your"],
+      );
+      await page.getByRole("button", { name: "Send the test" }).click();
+      await page.getByRole("heading", { name: "It is accepted" }).waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("button", { name: "Compose" }).click();
+      assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "");
+    },
+  },
+  {
     name: "deliveries of all endpoints are filtered and replayed, a span of one is sent again, a signature is checked",
     async play({ scene, records }, page) {
       await page.goto("/webhooks");
