@@ -7,9 +7,10 @@ import { Button } from "../ui/button.tsx";
 import { Confirm } from "../ui/confirm.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { SecretOnce } from "../ui/secret-once.tsx";
+import { ChangeWebhook } from "./add-webhook.tsx";
 import { ReplaySpan } from "./replay-span.tsx";
 
-type Asked = "rotate" | "delete" | "replay" | null;
+type Asked = "change" | "rotate" | "delete" | "replay" | null;
 type Given = { webhook: Schemas["Webhook"] };
 
 export function WebhookActs({ webhook }: Given) {
@@ -28,10 +29,12 @@ export function WebhookActs({ webhook }: Given) {
       <Button look="quiet" onClick={() => ask("replay")}>
         Replay a span
       </Button>
+      <Button onClick={() => ask("change")}>Change</Button>
       <Button onClick={() => ask("rotate")}>Rotate secret</Button>
       <Button busy={test.isPending && "Sending…"} onClick={() => test.mutate(undefined)}>
         Send a test
       </Button>
+      <ChangeWebhook webhook={webhook} open={asked === "change"} close={close} />
       <ReplaySpan id={webhook.id} open={asked === "replay"} close={close} />
       <Confirm
         title="Rotate the signing secret?"

@@ -4,6 +4,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client.ts";
 import { deliveriesOf, domain, PAGE_ROWS, webhook } from "../api/queries.ts";
 import { WebhookActs } from "../forms/webhook-acts.tsx";
+import { inOneLine } from "../lib/domain-names.ts";
 import { DELIVERY_STATES, type DeliveryFilters, EVENTS } from "../lib/list-filters.ts";
 import { wordOf } from "../lib/states.ts";
 import { Choice } from "../ui/choice.tsx";
@@ -85,7 +86,7 @@ function OfDomain({ id }: { id: string }) {
   const name = useQuery(domain(id)).data?.domain ?? id;
   return (
     <Link to="/domains/$id" params={{ id }} className="underline">
-      {name}
+      {inOneLine(name)}
     </Link>
   );
 }

@@ -44,6 +44,11 @@ export const SETTINGS_STORIES: readonly Story[] = [
       assert.match(await page.title(), /^bücher-laden\.example/);
       await page.goto(`/domains/${made[1]}`);
       await page.getByRole("heading", { name: /^xn--.+\.example$/ }).waitFor();
+      await page.goto("/suppressions");
+      await page.getByRole("button", { name: "Add an address" }).click();
+      const chooser = page.getByLabel("What it covers");
+      await chooser.selectOption({ label: "Mail from bücher-laden.example (xn--bcher-laden-thb.example)" });
+      assert.equal(await chooser.inputValue(), made[0]);
       for (const id of made) await scene.ask("DELETE", `/v1/domains/${id}`);
     },
   },
@@ -135,6 +140,47 @@ export const SETTINGS_STORIES: readonly Story[] = [
       await page.getByRole("button", { name: "Delete" }).click();
       await page.getByRole("button", { name: "Delete the endpoint" }).click();
       await page.getByText("The endpoint is deleted.").waitFor();
+    },
+  },
+  {
+    name: "what an endpoint gets is changed: events, recipients, address, off and on; a change that is declined says so",
+    async play({ scene }, page) {
+      const url = `${scene.receiver.url}/to-change`;
+      const made = await scene.ask("POST", "/v1/webhooks", { url, events: ["email.delivered"] });
+      const { id } = made.body.webhook as unknown as { id: string };
+      const shown = async () => {
+        const { webhook_url, event_types, match_pattern, enabled } = (await scene.ask("GET", `/v1/webhooks/${id}`)).body
+          .webhook as unknown as Record<string, unknown>;
+        return [webhook_url, event_types, match_pattern, enabled];
+      };
+      await page.goto(`/webhooks/${id}`);
+      await page.getByRole("button", { name: "Change" }).click();
+      assert.equal(await page.getByRole("checkbox", { name: "email.delivered" }).isChecked(), true);
+      assert.equal(await page.getByRole("checkbox", { name: "email.bounced" }).isChecked(), false);
+      await page.getByRole("checkbox", { name: "email.delivered" }).uncheck();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.locator("dialog fieldset .text-bad").waitFor();
+      await page.getByRole("checkbox", { name: "email.bounced" }).check();
+      await page.getByRole("checkbox", { name: "email.received" }).check();
+      await page.getByRole("textbox", { name: "Recipients" }).fill("*@posteo.example");
+      await page.getByRole("textbox", { name: "Address" }).fill(`${url}-d`);
+      await page.getByRole("checkbox", { name: "On: it gets events" }).uncheck();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("The endpoint is changed.").waitFor();
+      await page
+        .getByText("email.received, email.bounced")
+        .or(page.getByText("email.bounced, email.received"))
+        .waitFor();
+      await page.getByText("Off", { exact: true }).waitFor();
+      const [address, events, pattern, enabled] = await shown();
+      assert.deepEqual([address, pattern, enabled], [`${url}-d`, "*@posteo.example", false]);
+      assert.deepEqual((events as string[]).toSorted(), ["email.bounced", "email.received"]);
+      await page.getByRole("button", { name: "Change" }).click();
+      await page.getByRole("textbox", { name: "Recipients" }).fill("");
+      await page.getByRole("checkbox", { name: "On: it gets events" }).check();
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByText("Off", { exact: true }).waitFor({ state: "detached" });
+      assert.deepEqual((await shown()).slice(2), [null, true]);
     },
   },
   {
