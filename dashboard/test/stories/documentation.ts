@@ -20,9 +20,9 @@ export const DOCUMENTATION_STORIES: readonly Story[] = [
     async play({ open }, _page) {
       const { page, close } = await open({ width: TELEPHONE, as: null });
       await page.goto("/docs");
-      const paths = await page
-        .locator("nav a")
-        .evaluateAll((links) => links.map((link) => link.getAttribute("href") ?? ""));
+      const paths = await page.evaluate<string[]>(
+        '[...document.querySelectorAll("nav a")].map((link) => link.getAttribute("href"))',
+      );
       assert.ok(paths.length > 20);
       for (const path of new Set(paths)) {
         await page.goto(path);
