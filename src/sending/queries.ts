@@ -15,12 +15,19 @@ export function readAllowances(db: Query, keys: { org_id: string; scope_id: stri
 export type IdempotencyName = { org_id: string; environment: string; key: string };
 export type StoredAnswer = { request_hash: Buffer; status: number; answer: string; created_at: Date };
 
-/** Index: idempotency_pkey. Batched over organizations. */
+/**
+ * Batched over organizations. A key that created something else is there as well: as a request that no other is the same
+ * as. The latest comes last. Index: idempotency_pkey, idempotent_create_pkey.
+ */
 export function findIdempotent(db: Query, names: IdempotencyName[]) {
   return db.query<IdempotencyName & StoredAnswer>(
-    `select i.org_id, i.environment, i.key, i.request_hash, i.status, i.answer, i.created_at
-       from unnest($1::uuid[], $2::text[], $3::text[]) as n (org_id, environment, key)
-       join idempotency i using (org_id, environment, key)`,
+    `with n as (select * from unnest($1::uuid[], $2::text[], $3::text[]) as n (org_id, environment, key))
+     select i.org_id, i.environment, i.key, i.request_hash, i.status, i.answer, i.created_at
+       from n join idempotency i using (org_id, environment, key)
+      union all
+     select c.org_id, c.environment, c.key, c.request_hash, 409, '', c.created_at
+       from n join idempotent_create c using (org_id, environment, key)
+      order by created_at`,
     [names.map((n) => n.org_id), names.map((n) => n.environment), names.map((n) => n.key)],
   );
 }

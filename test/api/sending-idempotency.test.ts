@@ -55,6 +55,36 @@ describe("an Idempotency-Key", () => {
     assert.deepEqual([asSend.status, asSend.body.code], [409, "idempotency_conflict"]);
   });
 
+  it("with an operation that creates something else is 409 too, whichever came first, until it is forgotten", async () => {
+    const template = { name: "Welcome", slug: "welcome", subject: "s", text_body: "t" };
+    const create = (key: string) => api.ask("POST", "/v1/templates", template, { headers: { "idempotency-key": key } });
+    const batch = (key: string) => api.ask("POST", "/v1/send/batch", [GOOD], { headers: { "idempotency-key": key } });
+    assert.equal((await sendOnce("k2-sent")).status, 202);
+    assert.equal((await batch("k2-batched")).status, 202);
+    for (const key of ["k2-sent", "k2-batched"]) {
+      const late = await create(key);
+      assert.deepEqual(
+        [late.status, late.body.code, late.body.field],
+        [409, "idempotency_conflict", "Idempotency-Key"],
+      );
+    }
+    assert.equal((await create("k2-made")).status, 201);
+    const before = await total();
+    for (const late of [await sendOnce("k2-made"), await batch("k2-made")]) {
+      assert.deepEqual(
+        [late.status, late.body.code, late.body.field],
+        [409, "idempotency_conflict", "Idempotency-Key"],
+      );
+    }
+    assert.equal(await total(), before, "nothing is sent");
+    const forgotten = new Date(api.world.clock.now() - 72 * HOUR_MS);
+    for (const table of ["idempotency", "idempotent_create"]) {
+      await api.world.db.execute(`update ${table} set created_at = $1 where key like 'k2-%'`, [forgotten]);
+    }
+    assert.equal((await sendOnce("k2-made")).status, 202);
+    assert.deepEqual((await create("k2-sent")).body.code, "already_exists", "the slug, not the key");
+  });
+
   it("makes one e-mail of fifty requests at a time", async () => {
     const before = await total();
     const answers = await Promise.all(Array.from({ length: 50 }, () => sendOnce("k3")));

@@ -13,6 +13,14 @@ export function takeKey(tx: Tx, orgId: string, name: CreateName, row: { hash: Bu
   );
 }
 
+/** Whether mail was sent with the key, which has its answer elsewhere. Index: idempotency_pkey. */
+export function isSentKey(tx: Tx, orgId: string, { environment, key }: CreateName, since: Date) {
+  return tx.query<{ one: number }>(
+    "select 1 as one from idempotency where org_id = $1 and environment = $2 and key = $3 and created_at > $4",
+    [orgId, environment, key, since],
+  );
+}
+
 /** Index: primary key. */
 export function findKey(tx: Tx, orgId: string, { environment, key }: CreateName) {
   return tx.query<CreateRow>(

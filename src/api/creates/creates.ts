@@ -20,6 +20,7 @@ const FORGET_LOOK_MS = 60_000;
 const FORGET_EVERY_MS = 3_600_000;
 const ROWS_MAX = 20_000;
 const STATUS_MADE = 201;
+const USED = "this Idempotency-Key was used with another request";
 const { 409: CONFLICT } = answers({}, [409]);
 
 type CreatesWorld = Pick<World, "db" | "clock" | "seal" | "log">;
@@ -88,13 +89,14 @@ async function takeOrFind(world: CreatesWorld, name: Taken, hash: Buffer) {
   for (;;) {
     const row = await world.db.asOrg(name.org_id, async (tx) => {
       const at = new Date(world.clock.now());
+      const sent = await queries.isSentKey(tx, name.org_id, name, new Date(at.getTime() - KEEP_MS));
+      if (sent.length > 0) throw conflict(USED);
       if ((await queries.takeKey(tx, name.org_id, name, { hash, at })) > 0) return null;
       return (await queries.findKey(tx, name.org_id, name))[0];
     });
     if (row === null) return null;
     if (row && world.clock.now() - row.created_at.getTime() >= KEEP_MS) await drop(world, name);
-    else if (row && !row.request_hash.equals(hash))
-      throw conflict("this Idempotency-Key was used with another request");
+    else if (row && !row.request_hash.equals(hash)) throw conflict(USED);
     else if (row?.status && row.answer) {
       return { status: row.status, text: world.seal.open(row.answer, contextOf(name)).toString() };
     } else if (world.clock.monotonic() >= until) {
