@@ -264,6 +264,22 @@ describe("parseMailbox", () => {
     });
   }
 
+  it("says so when a text holds several addresses, and not when a name has a comma", () => {
+    for (const text of [
+      "a@b.example, c@d.example",
+      "a@b.example;c@d.example",
+      "A <a@b.example>, B <c@d.example>",
+      '"Doe, J" <a@b.example>,c@d.example,',
+    ]) {
+      const result = parseMailbox(text);
+      assert.equal(!result.ok && result.reason, "holds more than one address; each must stand alone", text);
+    }
+    for (const text of ["Doe, Jane <j@example.com>", "jane,doe@example.com", ",".repeat(900), "a@b.example, c@d..e"]) {
+      const result = parseMailbox(text);
+      assert.ok(!result.ok && !result.reason.includes("more than one"), text);
+    }
+  });
+
   const refused = ["", "<>", "Jane <>", "Jane", "Jane <jane>", "Doe, Jane <j@example.com>", "a@b.example, c@d.example"];
   refused.push("<a@b.example>, <c@d.example>", "Team: a@b.example;", '"Jane <j@example.com>', "Jane <j@example.com> x");
   refused.push(

@@ -75,6 +75,19 @@ export function parseWrittenAddress(text: string): AddressResult {
  * The name comes back unquoted, null when empty. Spaces around are ignored. Never throws.
  */
 export function parseMailbox(text: string): MailboxResult {
+  const read = readMailbox(text);
+  return read.ok || !holdsSeveral(text) ? read : refuse("holds more than one address; each must stand alone");
+}
+
+/** Addresses with commas or semicolons between them, as a header field or a person writes them. */
+function holdsSeveral(text: string): boolean {
+  if (text.length > mailboxCharsMax) return false;
+  const pieces = text.match(/(?:"(?:[^"\\]|\\.)*"|[^,;"])+/g) ?? [];
+  const written = pieces.filter((piece) => piece.trim() !== "");
+  return written.length > 1 && written.every((piece) => readMailbox(piece).ok);
+}
+
+function readMailbox(text: string): MailboxResult {
   if (text.length > mailboxCharsMax) return refuse(`longer than ${mailboxCharsMax} characters`);
   // Before trimming, which would drop a trailing CR or LF.
   if (unsafeInName.test(text)) return refuse("holds a control character");
