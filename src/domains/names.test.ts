@@ -51,6 +51,8 @@ const refused: [string, RegExp][] = [
   ["mx.postern.test", /host of this service/],
   ["x.bounces.postern.test", /host of this service/],
   ["reports.postern.test", /host of this service/],
+  ["simulator.postern.test", /host of this service/],
+  ["x.simulator.postern.test", /host of this service/],
   ["a.masked.example", /host of this service/],
 ];
 for (const [given, message] of refused) {

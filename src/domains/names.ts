@@ -2,6 +2,7 @@
 import { getPublicSuffix } from "tldts";
 import type { Config } from "../config.ts";
 import { normalizeDomain } from "../mail/address.ts";
+import { simulatorDomain } from "../mail/simulated.ts";
 import { invalid } from "../platform/refusal.ts";
 
 /** Below it `postern99._domainkey.` and the other names we ask customers to publish still fit into 253 octets. */
@@ -37,6 +38,14 @@ export function readDomainName(hosts: Hosts, text: string): string {
  */
 function isOwnHost(hosts: Hosts, name: string): boolean {
   if (name === hosts.hostname || name === new URL(hosts.base_url).hostname) return true;
-  const closed = [hosts.mx_host, hosts.bounce_host, hosts.report_domain, hosts.masked_domain, hosts.spf_host];
+  const simulator = simulatorDomain(hosts);
+  const closed = [
+    simulator,
+    hosts.mx_host,
+    hosts.bounce_host,
+    hosts.report_domain,
+    hosts.masked_domain,
+    hosts.spf_host,
+  ];
   return closed.some((host) => name === host || name.endsWith(`.${host}`));
 }
