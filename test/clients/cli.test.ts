@@ -214,6 +214,10 @@ test("why names the cause and the next step of each kind of failure", async () =
     return why(id);
   };
   dns.set("null.example", "MX", [{ exchange: "", preference: 0 }]);
+  const imported = "left@recipient.example";
+  await api.ask("POST", "/v1/suppressions", { email: imported });
+  const asImported = "update suppression set reason = 'complaint', source = 'import:custom' where email = $1";
+  await api.world.db.execute(asImported, [imported]);
   const expected: [string, () => Promise<string>, RegExp, RegExp][] = [
     ["delivered", () => ended("anna@recipient.example", "delivered"), /server took it/, /spam folder/],
     [
@@ -223,6 +227,7 @@ test("why names the cause and the next step of each kind of failure", async () =
       /Correct the address/,
     ],
     ["suppressed", () => why("unknown@recipient.example"), /suppression list/, /suppressions remove unknown@/],
+    ["imported", () => why(imported), /imported on .* as a complaint/, /Leave it there/],
     ["4xx", () => ended("full@recipient.example", "deferred"), /"later" \(452\).*Mailbox full/s, /next try is at/],
     ["spam", () => ended("spam@recipient.example", "bounced"), /refuse|spam/i, /SPF, DKIM|answer/],
     ["no MX", () => ended("anna@nowhere.example", "deferred"), /no mail server/, /next try is at/],

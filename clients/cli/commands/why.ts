@@ -74,6 +74,14 @@ async function withSuppressions(session: Session, reasons: readonly Reason[]): P
 
 type Entry = { reason: string; source: string; created_at: string; scope_type: string };
 
+/** When it happened, and to which mail, the import does not say. */
+const IMPORTED: Readonly<Record<string, string>> = {
+  hard_bounce: "an address that does not exist",
+  complaint: "a complaint",
+  unsubscribe: "unsubscribed",
+  manual: "an address not to write to",
+};
+
 function suppressionReason(address: string, { reason, source, created_at, scope_type }: Entry): Reason {
   const since = created_at.slice(0, 10);
   const causes: Record<string, string> = {
@@ -81,11 +89,12 @@ function suppressionReason(address: string, { reason, source, created_at, scope_
     complaint: `its owner marked a mail as spam on ${since}`,
     unsubscribe: `its owner unsubscribed on ${since}`,
   };
+  const imported = source.startsWith("import:") ? `it was imported on ${since} as ${IMPORTED[reason] ?? reason}` : null;
   const scope = scope_type === "org" ? "" : ` (for one ${scope_type} only)`;
   return {
     recipient: address,
     state: "suppressed",
-    cause: `${address} is on the suppression list${scope}: ${causes[reason] ?? `it was added on ${since} (${reason}, ${source})`}.`,
+    cause: `${address} is on the suppression list${scope}: ${imported ?? causes[reason] ?? `it was added on ${since} (${reason}, ${source})`}.`,
     next:
       reason === "complaint" || reason === "unsubscribe"
         ? "Leave it there, unless its owner asks for mail again."
