@@ -175,7 +175,7 @@ test("hard bounces beyond 5 % pause the domain within minutes; a resume begins t
   const body = { from: `a@${domain.domain}`, to: ["b@customer.example"], subject: "s", text_body: "t" };
   const refused = await api.ask("POST", "/v1/send", body);
   assert.deepEqual([refused.status, refused.body.limit, refused.body.warming_phase], [429, 0, "phase_1"]);
-  assert.match(refused.body.message, /paused: hard bounces are 7\.5 %/);
+  assert.match(refused.body.message, /paused \(hard bounces are 7\.5 %/);
   await act("resume");
   for (let n = 0; n < 3; n += 1) {
     clock.move(HOUR);

@@ -106,7 +106,7 @@ test("a paused domain has a day in which nothing may be sent", () => {
       starts_at: new Date("2026-11-04T00:00:00.000Z"),
       ceiling: 0,
       retry_after_seconds: 3_600,
-      explanation: "sending from this domain is paused: complaints",
+      explanation: "sending from this domain is paused (complaints) until POST /v1/domains/{id}/warming/resume",
     },
   ]);
 });

@@ -148,6 +148,6 @@ function pausedWindow(
     starts_at: new Date(nowMs - (nowMs % DAY_MS)),
     ceiling: 0,
     retry_after_seconds: PAUSED_RETRY_S,
-    explanation: `sending from this domain is paused: ${state.paused_reason ?? "no reason was noted"}`,
+    explanation: `sending from this domain is paused (${state.paused_reason ?? "no reason was noted"}) until POST /v1/domains/{id}/warming/resume`,
   };
 }

@@ -256,7 +256,7 @@ test("pausing refuses all mail until resumed, and says why", async () => {
   assert.equal(code, "rate_limit_exceeded");
   assert.deepEqual(body, {
     error: "rate_limit_exceeded",
-    message: "sending from this domain is paused: a list went wrong",
+    message: "sending from this domain is paused (a list went wrong) until POST /v1/domains/{id}/warming/resume",
     limit_type: "daily",
     limit: 0,
     used: 0,
