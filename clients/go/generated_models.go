@@ -934,11 +934,11 @@ func (r CreateWebhookAnswer) MarshalJSON() ([]byte, error) { return marshalRecor
 
 // CreateWebhookRequest is a record of the API.
 type CreateWebhookRequest struct {
-	// https only; not a private or otherwise internal address
+	// https; no private or otherwise internal address
 	URL string `json:"url"`
 	// Default ["email.received"]
 	Events []string `json:"events" postern:"optional"`
-	// Outbound events of this domain only; also the domain's catch-all route
+	// Id or name. Outbound events of it only; also its catch-all route
 	DomainID *string `json:"domain_id" postern:"optional"`
 	// Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
 	// organization's expressions have at most 2,000 instructions together
@@ -2615,7 +2615,7 @@ type EmailReceivedEvent struct {
 	RawURL string `json:"raw_url"`
 	// Size in bytes
 	Size int64 `json:"size"`
-	// text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all
+	// text or html was cut: the record has all; or parts past 1,000: `raw_url` has
 	Truncated bool `json:"truncated"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
@@ -2918,9 +2918,9 @@ func (r *HeaderField) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r HeaderField) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
-// HeaderFields: Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-// MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender,
-// Resent-Bcc, Authentication-Results or `ARC-*`
+// HeaderFields: Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version,
+// `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
+// Authentication-Results, `ARC-*`
 type HeaderFields = map[string]string
 
 // InboundAttachment is a record of the API.
@@ -3056,7 +3056,7 @@ type InboundEmail struct {
 	RecipientTag *string `json:"recipient_tag"`
 	// Where the message as stored can be downloaded
 	RawURL string `json:"raw_url"`
-	// Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all
+	// Parts past 1,000 are missing: see `raw_url`
 	Truncated bool `json:"truncated"`
 	// What was wrong with the message
 	Defects []string `json:"defects"`
@@ -4737,9 +4737,9 @@ type SendRequest struct {
 	TemplateID *string `json:"template_id" postern:"optional"`
 	// Values of a template's variables, by name
 	Variables *TemplateVariables `json:"variables" postern:"optional"`
-	// Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
-	// `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
-	// Authentication-Results or `ARC-*`
+	// Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version, `Content-*`,
+	// DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc, Authentication-Results,
+	// `ARC-*`
 	Headers *HeaderFields `json:"headers" postern:"optional"`
 	// Files to attach
 	Attachments []SendAttachment `json:"attachments" postern:"optional"`
@@ -6047,7 +6047,7 @@ func (r UpdateTemplateRequest) MarshalJSON() ([]byte, error) { return marshalRec
 
 // UpdateWebhookRequest is a record of the API.
 type UpdateWebhookRequest struct {
-	// https only; not a private or otherwise internal address
+	// https; no private or otherwise internal address
 	URL *string `json:"url" postern:"optional"`
 	// The events it gets
 	Events []string `json:"events" postern:"optional"`

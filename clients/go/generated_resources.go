@@ -2073,8 +2073,8 @@ type WebhooksResource struct {
 }
 
 // Create: Create a webhook endpoint; the signing secret is shown once. Events are posted to the URL as JSON,
-// signed with the secret that this answers. Without `events` it gets `email.received`. `email.received` also
-// needs an alias or a catch-all that names the endpoint.
+// signed with the secret that this answers. `email.received` also needs an alias or a catch-all that names the
+// endpoint.
 func (r *WebhooksResource) Create(ctx context.Context, input CreateWebhookRequest, options ...RequestOption) (*CreateWebhookAnswer, error) {
 	var answer CreateWebhookAnswer
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/webhooks", input: input, idempotent: true}, &answer, options)
@@ -2084,8 +2084,8 @@ func (r *WebhooksResource) Create(ctx context.Context, input CreateWebhookReques
 	return &answer, nil
 }
 
-// Delete: Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped. The log of
-// deliveries keeps what was sent.
+// Delete: Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped; the log keeps
+// what was sent.
 func (r *WebhooksResource) Delete(ctx context.Context, id string, options ...RequestOption) (*Deleted, error) {
 	var answer Deleted
 	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/webhooks/" + segment(id)}, &answer, options)

@@ -58,9 +58,9 @@ const HeaderMap = Named(
       additionalProperties: Type.String({ maxLength: 16_384 }),
       maxProperties: 50,
       description:
-        "Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, " +
+        "Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version, " +
         "`Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc, " +
-        "Authentication-Results or `ARC-*`",
+        "Authentication-Results, `ARC-*`",
     },
   ),
 );

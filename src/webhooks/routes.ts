@@ -50,7 +50,7 @@ const Webhook = Named(
 );
 
 const Secret = Type.String({ description: "The signing secret, prefix whsec_; shown only here" });
-const Url = Type.String({ maxLength: 2048, description: "https only; not a private or otherwise internal address" });
+const Url = Type.String({ maxLength: 2048, description: "https; no private or otherwise internal address" });
 const Events = Type.Array(OneOf(EVENT_TYPES), { minItems: 1, maxItems: EVENT_TYPES.length, uniqueItems: true });
 const MatchPattern = Type.String({
   maxLength: 256,
@@ -115,12 +115,18 @@ function mountEndpoints(api: Api, world: World): void {
         tags,
         summary: "Create a webhook endpoint; the signing secret is shown once",
         description:
-          "Events are posted to the URL as JSON, signed with the secret that this answers. Without `events` it gets `email.received`. `email.received` also needs an alias or a catch-all that names the endpoint.",
+          "Events are posted to the URL as JSON, signed with the secret that this answers. `email.received` also needs an alias or a catch-all that names the endpoint.",
         body: Closed({
           url: Url,
           events: Type.Optional({ ...Events, description: 'Default ["email.received"]' }),
           domain_id: Type.Optional(
-            Nullable({ ...Id, description: "Outbound events of this domain only; also the domain's catch-all route" }),
+            Nullable(
+              Type.String({
+                minLength: 1,
+                maxLength: 1024,
+                description: "Id or name. Outbound events of it only; also its catch-all route",
+              }),
+            ),
           ),
           match_pattern: Type.Optional(Nullable(MatchPattern)),
         }),
@@ -169,7 +175,7 @@ function mountRemoval(api: Api, world: World): void {
         operationId: "deleteWebhook",
         tags,
         summary: "Delete a webhook endpoint and what is queued for it",
-        description: "Deliveries that wait are dropped. The log of deliveries keeps what was sent.",
+        description: "Deliveries that wait are dropped; the log keeps what was sent.",
         params: IdParams,
         response: answers({ 200: Deleted }, [404]),
       },

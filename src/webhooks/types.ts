@@ -264,8 +264,7 @@ const Received = Named(
       raw_url: Type.String(),
       size: Type.Integer(),
       truncated: Type.Boolean({
-        description:
-          "text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all",
+        description: "text or html was cut: the record has all; or parts past 1,000: `raw_url` has",
       }),
     },
     { additionalProperties: true, description: "Mail was received and parsed" },

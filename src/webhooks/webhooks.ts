@@ -53,24 +53,23 @@ export async function createWebhook(
   checkPattern(request.match_pattern);
   const id = world.random.uuid();
   const secret = newSigningSecret(world.random);
-  const row: queries.NewWebhook = {
+  const row: Omit<queries.NewWebhook, "domain_id"> = {
     id,
     webhook_url: request.url,
     event_types: request.events ?? ["email.received"],
-    domain_id: request.domain_id ?? null,
     match_pattern: request.match_pattern ?? null,
     environment: acts_on_live ? "live" : "test",
     secret: sealSecret(world, orgId, id, secret),
     created_at: new Date(world.clock.now()),
   };
   return world.db.asOrg(orgId, async (tx) => {
-    await checkDomain(tx, orgId, row.domain_id);
+    const domain_id = await domainOf(tx, orgId, request.domain_id ?? null);
     await queries.lockOrganization(tx, orgId);
     if ((await queries.countWebhooks(tx, orgId)).total >= WEBHOOKS_MAX) {
       throw new Refusal("plan_limit_reached", `an organization has at most ${WEBHOOKS_MAX} webhook endpoints`);
     }
     await checkExpressions(tx, orgId, id, row.match_pattern);
-    await queries.insertWebhook(tx, orgId, row);
+    await queries.insertWebhook(tx, orgId, { ...row, domain_id });
     return { webhook: await mustFind(world, tx, orgId, id), secret };
   });
 }
@@ -107,8 +106,11 @@ function sizeOf(expression: string): number {
   return compiled.kind === "pattern" ? compiled.pattern.size : 0;
 }
 
-async function checkDomain(tx: Tx, orgId: string, domainId: string | null): Promise<void> {
-  if (domainId === null || (await findDomain(tx, orgId, domainId))) return;
+/** Its id, by id or name. */
+async function domainOf(tx: Tx, orgId: string, idOrName: string | null): Promise<string | null> {
+  if (idOrName === null) return null;
+  const found = await findDomain(tx, orgId, idOrName);
+  if (found) return found.id;
   throw new Refusal("not_found", "the 'domain_id' field names no domain of this organization", { field: "domain_id" });
 }
 

@@ -303,7 +303,7 @@ export interface paths {
         put?: never;
         /**
          * Create a webhook endpoint; the signing secret is shown once
-         * @description Events are posted to the URL as JSON, signed with the secret that this answers. Without `events` it gets `email.received`. `email.received` also needs an alias or a catch-all that names the endpoint.
+         * @description Events are posted to the URL as JSON, signed with the secret that this answers. `email.received` also needs an alias or a catch-all that names the endpoint.
          */
         post: operations["createWebhook"];
         delete?: never;
@@ -332,7 +332,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a webhook endpoint and what is queued for it
-         * @description Deliveries that wait are dropped. The log of deliveries keeps what was sent.
+         * @description Deliveries that wait are dropped; the log keeps what was sent.
          */
         delete: operations["deleteWebhook"];
         options?: never;
@@ -2828,14 +2828,11 @@ export interface components {
          *     }
          */
         CreateWebhookRequest: {
-            /** @description https only; not a private or otherwise internal address */
+            /** @description https; no private or otherwise internal address */
             url: string;
             /** @description Default ["email.received"] */
             events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained")[] | null;
-            /**
-             * Format: uuid
-             * @description Outbound events of this domain only; also the domain's catch-all route
-             */
+            /** @description Id or name. Outbound events of it only; also its catch-all route */
             domain_id?: string | null;
             /** @description Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000 instructions together */
             match_pattern?: string | null;
@@ -4263,7 +4260,7 @@ export interface components {
             raw_url: string;
             /** @description Size in bytes */
             size: number;
-            /** @description text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all */
+            /** @description text or html was cut: the record has all; or parts past 1,000: `raw_url` has */
             truncated: boolean;
         } & {
             [key: string]: unknown;
@@ -4432,7 +4429,7 @@ export interface components {
             /** @description The field's value, unfolded */
             value: string;
         };
-        /** @description Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*` */
+        /** @description Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc, Authentication-Results, `ARC-*` */
         HeaderFields: {
             [key: string]: string;
         };
@@ -4597,7 +4594,7 @@ export interface components {
             recipient_tag: string | null;
             /** @description Where the message as stored can be downloaded */
             raw_url: string;
-            /** @description Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all */
+            /** @description Parts past 1,000 are missing: see `raw_url` */
             truncated: boolean;
             /** @description What was wrong with the message */
             defects: string[];
@@ -7049,7 +7046,7 @@ export interface components {
          *     }
          */
         UpdateWebhookRequest: {
-            /** @description https only; not a private or otherwise internal address */
+            /** @description https; no private or otherwise internal address */
             url?: string;
             /** @description The events it gets */
             events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained")[];

@@ -71,7 +71,7 @@ export const InboundEmail = Extended("InboundEmail", Received, {
   recipient_tag: Text,
   raw_url: Type.String(),
   truncated: Type.Boolean({
-    description: "Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all",
+    description: "Parts past 1,000 are missing: see `raw_url`",
   }),
   defects: Type.Array(Type.String(), { description: "What was wrong with the message" }),
   rule_ids: Type.Array(Id),

@@ -437,11 +437,11 @@ export type CreateWebhookAnswer = {
 };
 
 export type CreateWebhookRequest = {
-  /** https only; not a private or otherwise internal address */
+  /** https; no private or otherwise internal address */
   url: string;
   /** Default ["email.received"] */
   events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {}))[] | null;
-  /** Outbound events of this domain only; also the domain's catch-all route */
+  /** Id or name. Outbound events of it only; also its catch-all route */
   domain_id?: string | null;
   /**
    * Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2 expression. An
@@ -1398,7 +1398,7 @@ export type EmailReceivedEvent = {
   raw_url: string;
   /** Size in bytes */
   size: number;
-  /** text or html was cut, and the record has all; or parts past the 1,000th are missing, and `raw_url` has all */
+  /** text or html was cut: the record has all; or parts past 1,000: `raw_url` has */
   truncated: boolean;
 };
 
@@ -1491,9 +1491,9 @@ export type HeaderField = {
 };
 
 /**
- * Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
- * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
- * Authentication-Results or `ARC-*`
+ * Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version, `Content-*`,
+ * DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc, Authentication-Results,
+ * `ARC-*`
  */
 export type HeaderFields = { [name: string]: string };
 
@@ -1597,7 +1597,7 @@ export type InboundEmail = {
   recipient_tag: string | null;
   /** Where the message as stored can be downloaded */
   raw_url: string;
-  /** Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all */
+  /** Parts past 1,000 are missing: see `raw_url` */
   truncated: boolean;
   /** What was wrong with the message */
   defects: string[];
@@ -2400,9 +2400,9 @@ export type SendRequest = {
   /** Values of a template's variables, by name */
   variables?: TemplateVariables | null;
   /**
-   * Further header fields, by name; not those that the other fields set, and not Date, Message-ID, MIME-Version,
-   * `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
-   * Authentication-Results or `ARC-*`
+   * Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version, `Content-*`,
+   * DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
+   * Authentication-Results, `ARC-*`
    */
   headers?: HeaderFields | null;
   /** Files to attach */
@@ -3014,7 +3014,7 @@ export type UpdateTemplateRequest = {
 };
 
 export type UpdateWebhookRequest = {
-  /** https only; not a private or otherwise internal address */
+  /** https; no private or otherwise internal address */
   url?: string;
   /** The events it gets */
   events?: ("email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {}))[];

@@ -1208,13 +1208,13 @@ export type Resources = {
   webhooks: {
     /**
      * Create a webhook endpoint; the signing secret is shown once. Events are posted to the URL as JSON, signed
-     * with the secret that this answers. Without `events` it gets `email.received`. `email.received` also needs
-     * an alias or a catch-all that names the endpoint.
+     * with the secret that this answers. `email.received` also needs an alias or a catch-all that names the
+     * endpoint.
      */
     create(input: CreateWebhookRequest, options?: RequestOptions): Promise<CreateWebhookAnswer>;
     /**
-     * Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped. The log of
-     * deliveries keeps what was sent.
+     * Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped; the log keeps what
+     * was sent.
      */
     delete(id: string, options?: RequestOptions): Promise<Deleted>;
     /** Get a webhook endpoint. The endpoint as it is set, and how its deliveries have gone. */

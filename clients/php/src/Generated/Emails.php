@@ -153,9 +153,9 @@ final class Emails
      *     template_id?: string|null,
      *     // Values of a template's variables, by name
      *     variables?: array<string, mixed>|null,
-     *     // Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-     *     // MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From,
-     *     // Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*`
+     *     // Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version,
+     *     // `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender,
+     *     // Resent-Bcc, Authentication-Results, `ARC-*`
      *     headers?: array<string, mixed>|null,
      *     // Files to attach
      *     attachments?: list<array<string, mixed>>|null,

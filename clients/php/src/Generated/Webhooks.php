@@ -21,15 +21,15 @@ final class Webhooks
 
     /**
      * Create a webhook endpoint; the signing secret is shown once. Events are posted to the URL as JSON,
-     * signed with the secret that this answers. Without `events` it gets `email.received`.
-     * `email.received` also needs an alias or a catch-all that names the endpoint.
+     * signed with the secret that this answers. `email.received` also needs an alias or a catch-all that
+     * names the endpoint.
      *
      * @param array{
-     *     // https only; not a private or otherwise internal address
+     *     // https; no private or otherwise internal address
      *     url: string,
      *     // Default ["email.received"]
      *     events?: list<string>|null,
-     *     // Outbound events of this domain only; also the domain's catch-all route
+     *     // Id or name. Outbound events of it only; also its catch-all route
      *     domain_id?: string|null,
      *     // Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
      *     // expression. An organization's expressions have at most 2,000 instructions together
@@ -43,8 +43,8 @@ final class Webhooks
     }
 
     /**
-     * Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped. The log of
-     * deliveries keeps what was sent.
+     * Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped; the log keeps
+     * what was sent.
      *
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options
      */
@@ -176,7 +176,7 @@ final class Webhooks
      * and what it had queued fails at once.
      *
      * @param array{
-     *     // https only; not a private or otherwise internal address
+     *     // https; no private or otherwise internal address
      *     url?: string,
      *     // The events it gets
      *     events?: list<string>,

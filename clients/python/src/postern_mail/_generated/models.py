@@ -620,13 +620,13 @@ class CreateWebhookAnswer(_CreateWebhookAnswerRequired, _CreateWebhookAnswerOpti
 
 
 _CreateWebhookRequestRequired = TypedDict("_CreateWebhookRequestRequired", {
-    # https only; not a private or otherwise internal address
+    # https; no private or otherwise internal address
     "url": "str",
 })
 _CreateWebhookRequestOptional = TypedDict("_CreateWebhookRequestOptional", {
     # Default ["email.received"]
     "events": "Optional[List[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]]]",
-    # Outbound events of this domain only; also the domain's catch-all route
+    # Id or name. Outbound events of it only; also its catch-all route
     "domain_id": "Optional[str]",
     # Tested on the recipient: a glob (`*`, `?`) for the whole address, or `re:` and an RE2
     # expression. An organization's expressions have at most 2,000 instructions together
@@ -1857,8 +1857,7 @@ _EmailReceivedEventRequired = TypedDict("_EmailReceivedEventRequired", {
     "raw_url": "str",
     # Size in bytes
     "size": "int",
-    # text or html was cut, and the record has all; or parts past the 1,000th are missing, and
-    # `raw_url` has all
+    # text or html was cut: the record has all; or parts past 1,000: `raw_url` has
     "truncated": "bool",
 })
 _EmailReceivedEventOptional = TypedDict("_EmailReceivedEventOptional", {
@@ -2007,9 +2006,9 @@ class HeaderField(_HeaderFieldRequired, _HeaderFieldOptional):
     """A header field of a message"""
 
 
-# Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-# MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From,
-# Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*`
+# Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version,
+# `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender, Resent-Bcc,
+# Authentication-Results, `ARC-*`
 HeaderFields = Dict[str, str]
 
 _InboundAttachmentRequired = TypedDict("_InboundAttachmentRequired", {
@@ -2122,7 +2121,7 @@ _InboundEmailRequired = TypedDict("_InboundEmailRequired", {
     "recipient_tag": "Optional[str]",
     # Where the message as stored can be downloaded
     "raw_url": "str",
-    # Parts or fields past a limit (1,000 parts) are missing, as `defects` says; `raw_url` has all
+    # Parts past 1,000 are missing: see `raw_url`
     "truncated": "bool",
     # What was wrong with the message
     "defects": "List[str]",
@@ -3280,9 +3279,9 @@ _SendRequestOptional = TypedDict("_SendRequestOptional", {
     "template_id": "Optional[str]",
     # Values of a template's variables, by name
     "variables": "Optional[TemplateVariables]",
-    # Further header fields, by name; not those that the other fields set, and not Date, Message-ID,
-    # MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From,
-    # Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*`
+    # Further header fields, by name. Refused: what other fields set, Date, Message-ID, MIME-Version,
+    # `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From, Resent-Sender,
+    # Resent-Bcc, Authentication-Results, `ARC-*`
     "headers": "Optional[HeaderFields]",
     # Files to attach
     "attachments": "Optional[List[SendAttachment]]",
@@ -4175,7 +4174,7 @@ class UpdateTemplateRequest(_UpdateTemplateRequestRequired, _UpdateTemplateReque
 _UpdateWebhookRequestRequired = TypedDict("_UpdateWebhookRequestRequired", {
 })
 _UpdateWebhookRequestOptional = TypedDict("_UpdateWebhookRequestOptional", {
-    # https only; not a private or otherwise internal address
+    # https; no private or otherwise internal address
     "url": "str",
     # The events it gets
     "events": "List[Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]]",

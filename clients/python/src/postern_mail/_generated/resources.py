@@ -1048,14 +1048,14 @@ class Webhooks:
 
     def create(self, input: m.CreateWebhookRequest, *, options: Optional[RequestOptions] = None) -> m.CreateWebhookAnswer:
         """Create a webhook endpoint; the signing secret is shown once. Events are posted to the URL as
-        JSON, signed with the secret that this answers. Without `events` it gets `email.received`.
-        `email.received` also needs an alias or a catch-all that names the endpoint."""
+        JSON, signed with the secret that this answers. `email.received` also needs an alias or a
+        catch-all that names the endpoint."""
         answer: m.CreateWebhookAnswer = self._transport.request(Call("POST", "/v1/webhooks", json=input, has_json=True, idempotent=True), options)
         return answer
 
     def delete(self, id: str, *, options: Optional[RequestOptions] = None) -> m.Deleted:
-        """Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped. The
-        log of deliveries keeps what was sent."""
+        """Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped; the
+        log keeps what was sent."""
         answer: m.Deleted = self._transport.request(Call("DELETE", f"/v1/webhooks/{segment(id)}"), options)
         return answer
 

@@ -577,9 +577,9 @@ module Postern
       # @option input [String] :template Slug of a template
       # @option input [String] :template_id Id of a template, instead of `template`
       # @option input [Hash] :variables Values of a template's variables, by name
-      # @option input [Hash] :headers Further header fields, by name; not those that the other fields set,
-      #   and not Date, Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender,
-      #   Resent-From, Resent-Sender, Resent-Bcc, Authentication-Results or `ARC-*`
+      # @option input [Hash] :headers Further header fields, by name. Refused: what other fields set, Date,
+      #   Message-ID, MIME-Version, `Content-*`, DKIM-Signature, Return-Path, Received, Sender, Resent-From,
+      #   Resent-Sender, Resent-Bcc, Authentication-Results, `ARC-*`
       # @option input [Array<Record>] :attachments Files to attach
       # @option input [Array<String>] :tags Labels of your own: events carry them back, and lists of e-mails
       #   can be filtered by one
@@ -1743,12 +1743,11 @@ module Postern
       end
 
       # Create a webhook endpoint; the signing secret is shown once. Events are posted to the URL as JSON,
-      # signed with the secret that this answers. Without `events` it gets `email.received`.
-      # `email.received` also needs an alias or a catch-all that names the endpoint.
-      # @option input [String] :url (required) https only; not a private or otherwise internal address
+      # signed with the secret that this answers. `email.received` also needs an alias or a catch-all that
+      # names the endpoint.
+      # @option input [String] :url (required) https; no private or otherwise internal address
       # @option input [Array<String>] :events Default ["email.received"]
-      # @option input [String] :domain_id Outbound events of this domain only; also the domain's catch-all
-      #   route
+      # @option input [String] :domain_id Id or name. Outbound events of it only; also its catch-all route
       # @option input [String] :match_pattern Tested on the recipient: a glob (`*`, `?`) for the whole
       #   address, or `re:` and an RE2 expression. An organization's expressions have at most 2,000
       #   instructions together
@@ -1757,8 +1756,8 @@ module Postern
         @transport.request("POST", "/v1/webhooks", json: input || fields, idempotent: true, options: options)
       end
 
-      # Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped. The log of
-      # deliveries keeps what was sent.
+      # Delete a webhook endpoint and what is queued for it. Deliveries that wait are dropped; the log keeps
+      # what was sent.
       # @param id [String]
       # @return [Record]
       def delete(id, options: {})
@@ -1835,7 +1834,7 @@ module Postern
       # queued waits 3 days for `enabled: true`, then fails. An endpoint that answered 410 is disabled by us
       # and what it had queued fails at once.
       # @param id [String]
-      # @option input [String] :url https only; not a private or otherwise internal address
+      # @option input [String] :url https; no private or otherwise internal address
       # @option input [Array<String>] :events The events it gets
       # @option input [String] :match_pattern As in createWebhook
       # @option input [Boolean] :enabled false: switched off
