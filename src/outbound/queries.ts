@@ -249,9 +249,10 @@ export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
   );
 }
 
-/** Where no attempt was made, what was said at the last one stays. */
+/** Where no attempt was made, what was said at the last one stays; but not where it failed for another reason, which is ours. */
 function said(column: string): string {
-  return `case when r.attempts = r.had_attempts and x.diag_message is not null then x.${column} else r.${column} end`;
+  const stays = "r.attempts = r.had_attempts and r.status <> 'failed' and x.diag_message is not null";
+  return `case when ${stays} then x.${column} else r.${column} end`;
 }
 
 function columnsOf(rows: FinishRow[]): unknown[] {

@@ -112,10 +112,34 @@ test("while warming is paused scheduled mail waits, and it leaves once it is res
   clock.set(scheduled_at);
   assert.deepEqual((await settled([id])).waiting, [id]);
   const { events } = (await api.ask("GET", `/v1/emails/${id}/events`)).body;
-  assert.match(events.at(-1).message, /paused: too many bounces/);
+  assert.match(events.at(-1).message, /paused \(too many bounces\)/);
   await api.ask("POST", `/v1/domains/${domain.id}/warming/resume`);
   clock.move(HOUR);
   await until("it is delivered", async () => (await show(id)).status === "delivered");
+});
+
+test("mail that waits because its domain is switched off was not attempted: it is canceled, leaves later, or says that the domain is gone", async () => {
+  const scheduled_at = "2026-11-05T12:00:00.000Z";
+  const ids = [await send({ scheduled_at }), await send({ scheduled_at })];
+  await api.ask("PUT", `/v1/domains/${domain.id}`, { active: false });
+  await api.startMta();
+  clock.set(scheduled_at);
+  assert.deepEqual((await settled(ids)).waiting, ids);
+  const [canceled, kept] = ids as [string, string];
+  assert.deepEqual(
+    (await Promise.all(ids.map(show))).map(({ recipients }) => recipients[0]?.attempts),
+    [0, 0],
+  );
+  const waits = Date.parse((await show(kept)).recipients[0]?.next_attempt_at ?? "") - clock.now();
+  assert.ok(waits > 3 * MINUTE && waits <= 6 * MINUTE, `looked at again in ${waits} ms`);
+  const cancel = await api.ask("POST", `/v1/emails/${canceled}/cancel`);
+  assert.deepEqual([cancel.status, cancel.body.email?.status], [200, "canceled"]);
+  await api.ask("DELETE", `/v1/domains/${domain.id}?force=true`);
+  clock.move(HOUR);
+  await until("it has failed", async () => (await show(kept)).status === "failed");
+  const { recipients } = (await api.ask("GET", `/v1/emails/${kept}`)).body.email;
+  assert.deepEqual([recipients[0].attempts, recipients[0].diag_message], [0, "the sender's domain was removed"]);
+  assert.equal(sink.messages.filter(({ from }) => from.endsWith(domain.domain)).length, 0);
 });
 
 test("mail that waits for a window does not run out of time, unless its sender set the time", async () => {

@@ -292,14 +292,18 @@ function unproven(outcome: Outcome): Outcome {
   return { ...outcome, ...doubtful, kind: "deferred", absent: false };
 }
 
+/** When its time began: that of mail that was scheduled began later than its acceptance. */
+export function dueSince(job: Job): number {
+  const planned = job.about.has_expiry ? 0 : job.expires_at.getTime() - KEEP_TRYING_MS;
+  return Math.max(job.created_at.getTime(), planned);
+}
+
 /** What the last entry of the timeline says of mail that is given up: how often and for how long it was tried, and what was said last. */
 function gaveUp(job: Job, outcome: Outcome, { attempts, nowMs }: { attempts: number; nowMs: number }): string {
-  // Of mail that was scheduled its time began later than its acceptance.
-  const planned = job.about.has_expiry ? 0 : job.expires_at.getTime() - KEEP_TRYING_MS;
-  const minutes = Math.round((nowMs - Math.max(job.created_at.getTime(), planned)) / MINUTE_MS);
+  const minutes = Math.round((nowMs - dueSince(job)) / MINUTE_MS);
   const time = minutes < 120 ? `${Math.max(0, minutes)} min` : `${Math.round(minutes / 60)} h`;
   const tries = attempts === 1 ? "1 attempt" : `${attempts} attempts`;
-  const reported = outcome.unattempted ? "" : `: ${outcome.message}`;
+  const reported = outcome.class === "expired" ? "" : `: ${outcome.message}`;
   return `gave up after ${tries} over ${time}${reported}`;
 }
 

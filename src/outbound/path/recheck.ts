@@ -8,6 +8,7 @@ import type { World } from "../../platform/world.ts";
 import { findSuppressed, scopeOf } from "../../suppressions/suppressions.ts";
 import type { Job, Outcome } from "../types.ts";
 import { deferredLocally } from "./attempt.ts";
+import { dueSince } from "./finish.ts";
 import type { Delivery } from "./links.ts";
 
 export type Recheck = {
@@ -20,6 +21,9 @@ export type Recheck = {
 
 /** Mail that waited in memory for so long is looked at once more before its turn, as mail from the queue is. */
 const STALE_MS = 60_000;
+/** Mail of a domain that is switched off: the least and the longest wait until the next look, as after failed attempts. */
+const LOOK_AGAIN_MIN_MS = 5 * 60_000;
+const LOOK_AGAIN_MAX_MS = 6 * 3_600_000;
 
 /** Counts mail that leaves later than it was accepted in the windows of its domain; not null: until when it waits, and why. */
 export type Leaving = (job: Job) => Promise<{ at: Date; why: string; expires_at: Date | null } | null>;
@@ -45,7 +49,7 @@ export function createRecheck(world: Pick<World, "db" | "clock">, leaving: Leavi
   async function find(job: Job): Promise<Outcome | null> {
     const [reason, end] = await Promise.all([findReason(job), findEnd(job.org_id, job.about.domain_id)]);
     if (reason !== null) return suppressedSince(reason);
-    if (end) return endedBy(end);
+    if (end) return endedBy(job, end, world.clock.now());
     const isOver = job.about.has_expiry && job.expires_at.getTime() <= world.clock.now();
     return isOver ? null : waitOf(job);
   }
@@ -63,9 +67,15 @@ export function createRecheck(world: Pick<World, "db" | "clock">, leaving: Leavi
 }
 
 /** A domain that was switched off may be on again before the mail's time is over. */
-function endedBy({ is_gone, reason }: SendingEnd): Outcome {
-  const outcome = deferredLocally(reason, is_gone ? "5.3.0" : "4.3.0", "local");
-  return is_gone ? { ...outcome, kind: "failed", unattempted: true } : outcome;
+function endedBy(job: Job, { is_gone, reason }: SendingEnd, nowMs: number): Outcome {
+  const outcome = { ...deferredLocally(reason, is_gone ? "5.3.0" : "4.3.0", "local"), unattempted: true };
+  return is_gone ? { ...outcome, kind: "failed" } : { ...outcome, retry_at: lookAgainAt(job, nowMs) };
+}
+
+/** As long again as it has waited: no attempt is counted that the table of waits could go by. */
+function lookAgainAt(job: Job, nowMs: number): Date {
+  const waitedMs = nowMs - dueSince(job);
+  return new Date(nowMs + Math.min(LOOK_AGAIN_MAX_MS, Math.max(LOOK_AGAIN_MIN_MS, waitedMs)));
 }
 
 function suppressedSince(reason: string): Outcome {
