@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { type AddressInfo, connect } from "node:net";
 import { after, before, test } from "node:test";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { type TestApi, testApi } from "../support/api.ts";
 
 let api: TestApi;
@@ -61,6 +62,17 @@ test("in a batch, text that cannot be stored is the fault of its item", async ()
   refused(await api.ask("POST", "/v1/send/batch", { emails: [mail], "a\0": 1 }), "a\u{fffd}");
   refused(await api.ask("POST", "/v1/send/batch", { emails: [mail], validation: HALF }), "validation");
   refused(await api.ask("POST", "/v1/send/batch", JSON.stringify("\0")), "body");
+});
+
+test("a compressed body is a 400 that says how to send it", async () => {
+  for (const encode of ["gzip", "deflate", "br"]) {
+    const payload = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }[encode]!(JSON.stringify(mail));
+    const headers = { authorization: `Bearer ${api.live_key}`, "content-encoding": encode };
+    const json = { ...headers, "content-type": "application/json" };
+    const answer = await api.app.inject({ method: "POST", url: "/v1/send", headers: json, payload });
+    assert.deepEqual([answer.statusCode, answer.json().code], [400, "validation_error"], encode);
+    assert.match(answer.json().error, /without the header 'Content-Encoding'/);
+  }
 });
 
 test("a body that is not UTF-8 is a 400, and nothing of it is taken", async () => {

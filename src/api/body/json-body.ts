@@ -12,6 +12,9 @@ const DEPTH_MAX = 32;
 /** Members and elements in all: a batch of 100 e-mails with 1,000 variables each has half of them. */
 const VALUES_MAX = 200_000;
 
+/** RFC 9110 §8.4.1. Some clients name a charset here, and send plain text. */
+const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
+
 export type Reading = {
   /** Is there more in the body than is read on this thread? */
   isHeavy(request: FastifyRequest, counts: JsonCounts): boolean;
@@ -49,6 +52,11 @@ type Parse = (request: FastifyRequest, text: string, done: (error: Error | null,
 
 function read(request: FastifyRequest, bytes: Buffer, how: Pick<Reading, "isHeavy"> & { parse: Parse }): Read {
   if (bytes.length === 0) return { error: null };
+  // Deliberate: nothing is decompressed. A small body could become a large one.
+  if (COMPRESSED.test(request.headers["content-encoding"] ?? "")) {
+    const what = "the body is compressed; send it as it is, without the header 'Content-Encoding'";
+    return { error: new Refusal("validation_error", what) };
+  }
   const counts = countJson(bytes, { depth_max: DEPTH_MAX, values_max: VALUES_MAX });
   if (counts.kind !== "counted") return { error: excessive(counts) };
   if (how.isHeavy(request, counts)) return { error: null };
