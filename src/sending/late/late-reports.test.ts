@@ -91,6 +91,30 @@ test("what was delivered bounces or is complained about; what has ended otherwis
   assert.deepEqual(await hear({ status: "bounced" }, COMPLAINT), ["known", "bounced", false]);
 });
 
+test("a complaint about what was taken and came back later counts once: the address is suppressed, the state stays", async () => {
+  const { world } = api;
+  const { email, ...key } = await make({ status: "delivered" });
+  await world.db.query("update recipient set delivered_at = now() where message_id = $1", [key.message_id]);
+  const tell = (report: LateReport) => world.db.transaction((tx) => recordLateReport(tx, world, key, report));
+  const full = {
+    ...BOUNCE,
+    bounce_type: "soft",
+    enhanced_code: "5.2.2",
+    class: "mailbox_full",
+    suppress: false,
+  } as const;
+  assert.deepEqual([await tell(full), await tell(COMPLAINT), await tell(COMPLAINT)], ["recorded", "recorded", "known"]);
+  const { status, recipients } = (await api.ask("GET", `/v1/emails/${key.message_id}`)).body.email;
+  assert.deepEqual([status, recipients[0].status, recipients[0].diag_code], ["bounced", "bounced", "5.2.2"]);
+  const { events } = (await api.ask("GET", `/v1/emails/${key.message_id}/events`)).body;
+  assert.deepEqual(
+    events.map(({ event_type }: { event_type: string }) => event_type),
+    ["queued", "bounced", "complained"],
+  );
+  const { entry } = (await api.ask("GET", `/v1/suppressions/check?email=${email}`)).body;
+  assert.equal(entry?.reason, "complaint");
+});
+
 test("mail that waits is moved only when a server may have it, and never out of a node's hands", async () => {
   for (const status of ["queued", "deferred"]) {
     assert.deepEqual(await hear({ status, owner: null }, BOUNCE), ["not_sent", status, false]);

@@ -1,6 +1,7 @@
 // What becomes known of a message after a server took it: a bounce, a warning that it is late, a complaint: the late
-// moves from delivered to bounced and to complained. Each report counts once: the recipient's state is the memory, so
-// the same report again, or a second one, changes nothing. Who may report is decided by the caller (mail/bounce-token.ts).
+// moves from delivered to bounced and to complained. Each report counts once: the recipient's state is the memory (the
+// timeline, of a complaint about what came back), so the same report again, or a second one, changes nothing. Who may
+// report is decided by the caller (mail/bounce-token.ts).
 import { lastEventAt, type MailEvent, recordEvents, suppressOnly } from "../../events/events.ts";
 import type { Query, Tx } from "../../platform/database/db.ts";
 import type { World } from "../../platform/world.ts";
@@ -89,6 +90,7 @@ export async function recordLateReport(
   const may = await mayMove(tx, about);
   // The first report may have been the less certain one: about another's copy, or only soft.
   if (may === "known" && report.kind === "bounced") await suppressOnly(tx, world, toEvent(world, about, report));
+  if (may === "known" && report.kind === "complained") return recordComplaint(tx, world, about, report);
   if (may !== "recorded") return may;
   await queries.moveRecipient(tx, key, stateOf(report));
   await queries.refoldMessage(tx, key.org_id, key.message_id, new Date(world.clock.now()));
@@ -108,6 +110,19 @@ async function recordWarning(tx: Tx, world: LateWorld, about: About, report: Lat
   const reported = await lastEventAt(tx, { ...key, recipient: recipient.email, event_type: "deferred" });
   const sinceTake = reported !== null && recipient.delivered_at !== null && reported >= recipient.delivered_at;
   if (sinceTake && world.clock.now() - reported.getTime() < WARNING_EVERY_MS) return "known";
+  await recordEvents(tx, world, [toEvent(world, about, report)]);
+  return "recorded";
+}
+
+/**
+ * A copy may come back, from a mailbox that it was forwarded to or that is full, and another be marked as spam. It stays
+ * bounced; who marked it gets no more, and the sender hears of it.
+ */
+async function recordComplaint(tx: Tx, world: LateWorld, about: About, report: LateComplaint): Promise<ReportResult> {
+  const { key, recipient } = about;
+  if (recipient.status !== "bounced" || recipient.delivered_at === null) return "known";
+  const asked = { ...key, recipient: recipient.email, event_type: "complained" as const };
+  if ((await lastEventAt(tx, asked)) !== null) return "known";
   await recordEvents(tx, world, [toEvent(world, about, report)]);
   return "recorded";
 }
