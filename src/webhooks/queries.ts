@@ -174,6 +174,15 @@ export function deleteWebhook(tx: Tx, orgId: string, id: string) {
   return tx.execute("delete from webhook where org_id = $1 and id = $2", [orgId, id]);
 }
 
+/** Index: primary key. */
+export function findExisting(db: Query, { org_ids, ids }: { org_ids: readonly string[]; ids: readonly string[] }) {
+  return db.query<{ org_id: string; id: string }>(
+    `select w.org_id, w.id from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)
+       join webhook w on w.org_id = k.org_id and w.id = k.id`,
+    [org_ids, ids],
+  );
+}
+
 /** For attempts, many endpoints at once. Index: primary key. */
 export function findEndpoints(db: Query, orgIds: readonly string[], ids: readonly string[]) {
   return db.query<EndpointRow>(

@@ -244,3 +244,8 @@ export function findDomainWebhooks(
 ): Promise<(WebhookChoice & queries.OfDomain)[]> {
   return queries.findDomainChoices(tx, domains);
 }
+
+/** Which of these endpoints are there, of all organizations. */
+export function findExisting(tx: Query, wanted: { org_ids: readonly string[]; ids: readonly string[] }) {
+  return queries.findExisting(tx, wanted);
+}

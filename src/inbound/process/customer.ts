@@ -1,9 +1,9 @@
 // What happens to mail for an organization's own addresses: verdicts and parts → spam → rules → webhook, forward, store or
 // drop. The steps of spam and rules come in from app.ts; without them nothing is judged and the alias alone decides.
 import type { AliasAction, ForwardMode } from "../../aliases/aliases.ts";
-import { coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
+import { coalesceByOrg, coalesceListsByOrg } from "../../platform/fair/coalesce.ts";
 import type { World } from "../../platform/world.ts";
-import { findDomainWebhooks, isRead } from "../../webhooks/webhooks.ts";
+import { findDomainWebhooks, findExisting, isRead } from "../../webhooks/webhooks.ts";
 import type { Handler, Mail, Outcome, RouteOf, RuleHit, RulesStep, SpamStep } from "../types.ts";
 import { type Gathered, gather, readMail } from "./findings.ts";
 import { type ForwardSender, isLoop, makeForwards } from "./forward.ts";
@@ -21,11 +21,11 @@ export type CustomerPorts = {
 };
 
 type CustomerMail = Mail & { route: RouteOf<"alias" | "catch_all"> };
-type FindEndpoints = (route: CustomerMail["route"]) => Promise<string[]>;
+type FindEndpoints = (order: Order, route: CustomerMail["route"]) => Promise<string[]>;
 
 /** The handler of mail for aliases and catch-alls. */
 export function customerHandler(world: CustomerWorld, ports: CustomerPorts): Handler {
-  const findEndpoints = domainEndpoints(world);
+  const findEndpoints = endpointFinder(world);
   return async (given) => {
     const mail = given as CustomerMail;
     const spam = await ports.spam(mail);
@@ -44,18 +44,19 @@ type Order = {
   action: AliasAction;
   forward_to: string[];
   forward_mode: ForwardMode;
-  webhook_ids: string[];
+  /** The endpoints that the rule names, then the alias's: the first choice of which one is still there gets the event. */
+  choices: string[][];
   by: string;
 };
 
 function orderOf({ route }: CustomerMail, rule: RuleHit | null): Order {
   const own: Order =
     route.kind === "alias"
-      ? { ...route, by: "alias" }
-      : { action: "webhook", forward_to: [], forward_mode: "preserve_from", webhook_ids: [], by: "catch-all" };
+      ? { ...route, choices: [route.webhook_ids], by: "alias" }
+      : { action: "webhook", forward_to: [], forward_mode: "preserve_from", choices: [], by: "catch-all" };
   if (!rule) return own;
-  const webhook_ids = rule.webhook_ids.length > 0 ? rule.webhook_ids : own.webhook_ids;
-  return { ...own, action: rule.action, forward_to: rule.forward_to, webhook_ids, by: `rule ${rule.rule_id}` };
+  const choices = [rule.webhook_ids, ...own.choices];
+  return { ...own, action: rule.action, forward_to: rule.forward_to, choices, by: `rule ${rule.rule_id}` };
 }
 
 type Work = { mail: CustomerMail; gathered: Gathered; order: Order };
@@ -74,10 +75,8 @@ async function carryOut(
       return announce(world, ports, work, []);
     case "forward":
       return forward(world, ports, work);
-    case "webhook": {
-      const ids = order.webhook_ids.length > 0 ? order.webhook_ids : await findEndpoints(mail.route);
-      return announce(world, ports, work, ids);
-    }
+    case "webhook":
+      return announce(world, ports, work, await findEndpoints(order, mail.route));
   }
 }
 
@@ -114,8 +113,28 @@ async function forward(world: CustomerWorld, ports: CustomerPorts, { mail, gathe
   return { ...put(gathered, { status: "delivered", reason: null }), forwards };
 }
 
+/** Of what was chosen what was not deleted since; with nothing left of it, the endpoints of the domain. */
+function endpointFinder(world: Pick<World, "db">): FindEndpoints {
+  const ofDomain = domainEndpoints(world);
+  const exists = coalesceByOrg<true>({
+    keys_max: 500,
+    lanes: 2,
+    load: async (keys) => {
+      const rows = await findExisting(world.db, { org_ids: keys.map((k) => k.org_id), ids: keys.map((k) => k.key) });
+      return rows.map(({ org_id, id }) => [org_id, id, true]);
+    },
+  });
+  return async ({ choices }, route) => {
+    for (const ids of choices) {
+      const there = await Promise.all(ids.map((id) => exists(route.org_id, id)));
+      if (there.includes(true)) return ids.filter((_, index) => there[index]);
+    }
+    return ofDomain(route);
+  };
+}
+
 /** The endpoints of a domain's catch-all: those bound to the domain, and those it names. */
-function domainEndpoints(world: Pick<World, "db">): FindEndpoints {
+function domainEndpoints(world: Pick<World, "db">): (route: CustomerMail["route"]) => Promise<string[]> {
   const find = coalesceListsByOrg<string>({
     keys_max: 100,
     lanes: 2,

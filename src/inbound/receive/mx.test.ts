@@ -281,6 +281,28 @@ test("mail of 256 KiB and more is kept outside the database, and comes back whol
   assert.equal(shown.body.email.truncated, false);
 });
 
+test("where the endpoints that a rule or an alias names are deleted, the next choice gets the event", async () => {
+  const endpoint = async (path: string): Promise<string> =>
+    (await r.api.ask("POST", "/v1/webhooks", { url: `https://hooks.example/${path}` })).body.webhook.id;
+  const remove = (id: string) => r.api.ask("DELETE", `/v1/webhooks/${id}`);
+  const [ofRule, ofAlias] = [await endpoint("rule"), await endpoint("alias")];
+  await addAlias(r, "orphan", { webhook_ids: [ofAlias] });
+  const rule = { name: "r", domain_id: r.domain.id, action: "webhook", webhook_ids: [ofRule] };
+  const conditions = [{ field: "subject", comparator: "starts_with", value: "orphan" }];
+  const { body } = await r.api.ask("POST", "/v1/inbound-rules", { ...rule, conditions });
+  const notified = async (subject: string) => {
+    await r.send({ from: "a@b.example", to: "orphan@in.example", subject, text: "x" });
+    const [row] = await r.processed(`subject=${subject}`);
+    return (await r.events(row.id)).flatMap(({ endpoints }) => endpoints);
+  };
+  assert.deepEqual(await notified("orphan-1"), [ofRule]);
+  await remove(ofRule);
+  assert.deepEqual(await notified("orphan-2"), [ofAlias]);
+  await remove(ofAlias);
+  assert.deepEqual(await notified("orphan-3"), [r.webhook_id]);
+  await r.api.ask("DELETE", `/v1/inbound-rules/${body.rule.id}`);
+});
+
 test("of more than 1,000 parts the rest is left out: event and record say so", async () => {
   await addAlias(r, "parts");
   const smtp = await greeted();
