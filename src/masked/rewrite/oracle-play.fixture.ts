@@ -17,7 +17,7 @@ import { buildForward } from "./forward.ts";
 import { fieldReader } from "./header-fields.ts";
 import { rewriteLinks } from "./link-rewriters.fixture.ts";
 import { linkedAddresses } from "./mailto-links.ts";
-import { type Dice, disguise } from "./random-tree.fixture.ts";
+import { type Dice, diceOf, disguise } from "./random-tree.fixture.ts";
 import { type BuiltReply, buildReply } from "./reply.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 import { fieldOf, filenameOf } from "./scrub/part-fields.ts";
@@ -50,7 +50,7 @@ type Places = {
   html: string[];
   ids: string[];
   name: string;
-  file: string;
+  file: Buffer;
   calendar: string;
 };
 
@@ -63,9 +63,20 @@ function placesOf(dice: Dice, guess: string): Places {
     html: [...ways(3), ...Array.from({ length: dice(3) }, () => inHtml(dice, guess))],
     ids: dice(3) === 0 ? [`<${guess}>`, `<${at}.${guess}>`, `<${at}@${guess.split("@")[1]}>`] : [],
     name: dice(6) === 0 ? guess : "Shop",
-    file: dice(4) === 0 ? `name;mail\r\nyou;${guess}\r\n` : "",
+    file: dice(4) === 0 ? fileOf(diceOf(at), guess) : NO_FILE,
     calendar: dice(6) === 0 ? `for ${guess}` : "",
   };
+}
+
+const NO_FILE = Buffer.alloc(0);
+
+/** A list with a guess on it as it is or in any other way, in a charset or in none. */
+function fileOf(dice: Dice, guess: string): Buffer {
+  const way = dice(2) === 0 ? guess : written(dice, guess);
+  const file = `name;mail\r\nfirst;first@x.example\r\nyou;${way}\r\n`;
+  const none = Buffer.from(`${"Grüße ".repeat(20)}\r\n`);
+  if (dice(4) === 0) return Buffer.concat([none, Buffer.from([0xff, 0x81]), Buffer.from(file)]);
+  return dice(3) === 0 ? Buffer.from(file.replace("name", "n\xe4me"), "latin1") : Buffer.from(file);
 }
 
 function written(dice: Dice, guess: string): string {
@@ -139,15 +150,15 @@ export function contactMail(
   const boundary = `b${dice(1e9)}`;
   const lines = [others[0], ...places.text, others[1]].join(pick(dice, ["\r\n", " ", "\r\n\r\n", "; "]));
   const html = `<html><body><p>Hello</p>${[others[0], ...places.html, others[1]].join(pick(dice, ["<br>", " ", "</p><p>"]))}</body></html>`;
-  const part = (type: string, content: string) =>
+  const part = (type: string, content: string | Buffer) =>
     Buffer.concat([
       Buffer.from(`--${boundary}\r\nContent-Type: ${type}\r\nContent-Transfer-Encoding: base64\r\n\r\n`),
-      encodeBase64(Buffer.from(content)),
+      encodeBase64(Buffer.isBuffer(content) ? content : Buffer.from(content)),
       Buffer.from("\r\n"),
     ]);
   const parts = [part("text/plain; charset=utf-8", `Hello,\r\n${lines}\r\n`)];
   if (dice(3) > 0) parts.push(part("text/html; charset=utf-8", html));
-  if (places.file !== "") parts.push(part(pick(dice, FILES), places.file));
+  if (places.file.length > 0) parts.push(part(pick(dice, FILES), places.file));
   if (places.calendar !== "")
     parts.push(part("text/calendar; charset=utf-8; method=PUBLISH", calendarOf(places.calendar)));
   for (const name of kind === "names" ? namesOf(dice, guess) : []) {

@@ -89,24 +89,12 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   // What cannot be read to its end comes back as well, whatever it holds: the gate would hold it.
   const isReadAs = ({ texts, isCut }: Readings) => isCut || texts.some(({ text }) => reads(text));
   const holds = remembered((text) => found.name(text).count > 0 || isReadAs(encodedReadings(text)));
-  const blank = createExchanger(forms.map(({ from }) => ({ from, anywhere: false, write: () => [BLANK] })));
   const gate = { addresses: forms.map(({ from }) => from), names: [], allowed: "nothing" as const, given: [] };
-  let isAsked = false;
-  const exchanger = createExchanger(
-    forms.map(({ from, token }): Exchange => {
-      const write: Exchange["write"] = (units, { isHtml }) => {
-        isAsked = true;
-        const spelled = units.map((unit) => (isHtml && unit.startsWith("&") ? letterOf(unit) : unit)).join("");
-        const address = tokenFor(token, spelled);
-        if (address === null) return null;
-        digests.add(tokenDigest(key, spelled));
-        return [...address];
-      };
-      return { from, anywhere: false, write };
-    }),
-  );
+  const inPages = exchanging(forms, { key, digests, inFile: false });
+  const inFiles = exchanging(forms, { key, digests, inFile: true });
+  const { exchanger } = inPages;
   const isKept = keptForms({ key, digests, holds });
-  const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced) => {
+  const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced, by = inPages) => {
     if (!isHtml && holdsNone(source, pieces)) return { text: source, count: 0 };
     const shelf = createShelf(unusedIn(source));
     const opaque: string[] = [];
@@ -122,11 +110,11 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
         isKept(plain) || isFetched(text) ? shelf.put(text) : text,
       );
     }
-    isAsked = false;
+    by.asked.any = false;
     const { text, count } = run(kept);
     const hidden = count === 0 ? source : shelf.take(text);
     // What the exchanger was not asked about does not stand there.
-    const bare = isAsked ? blank[isHtml ? "html" : "text"](kept).text : kept;
+    const bare = by.asked.any ? by.blank[isHtml ? "html" : "text"](kept).text : kept;
     for (const piece of leftIn(bare, isHtml, { shelf, gate })) digests.add(sentDigest(key, piece));
     return { text: hidden, count };
   };
@@ -145,9 +133,39 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
       return noted(source, true, link(source, hide(source, true, exchanger.html)));
     }),
     id: remembered((source) => hideId(source, (bare) => hide(bare, false, exchanger.text))),
-    file: remembered((source) => hide(source, true, exchanger.html)),
+    file: remembered((source) => hide(source, true, inFiles.exchanger.html, inFiles)),
     name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
   };
+}
+
+type Form = { from: string; token: Token };
+
+/**
+ * Puts tokens in, or a blank; `asked` says whether there was any place for one. References are undone in pages alone: in a file
+ * they come back as they were, by the digest of their word.
+ */
+function exchanging(
+  forms: readonly Form[],
+  { key, digests, inFile }: { key: string; digests: Set<string>; inFile: boolean },
+) {
+  const asked = { any: false };
+  const isLeft = (units: readonly string[]) => inFile && units.some((unit) => unit.startsWith("&"));
+  const tokens = forms.map(({ from, token }): Exchange => {
+    const write: Exchange["write"] = (units, { isHtml }) => {
+      if (isLeft(units)) return null;
+      asked.any = true;
+      const spelled = units.map((unit) => (isHtml && unit.startsWith("&") ? letterOf(unit) : unit)).join("");
+      const address = tokenFor(token, spelled);
+      if (address === null) return null;
+      digests.add(tokenDigest(key, spelled));
+      return [...address];
+    };
+    return { from, anywhere: false, write };
+  });
+  const blanks = forms.map(({ from }): Exchange => {
+    return { from, anywhere: false, write: (units) => (isLeft(units) ? null : [BLANK]) };
+  });
+  return { exchanger: createExchanger(tokens), blank: createExchanger(blanks), asked };
 }
 
 /** Is it a string that holds a mailbox, and so is to come back as it is? Its forms are remembered. */
@@ -161,7 +179,7 @@ function keptForms({ key, digests, holds }: { key: string; digests: Set<string>;
 }
 
 /** Every form of a mailbox that stands for it, with its token. */
-function formsOf(token: Token): { from: string; token: Token }[] {
+function formsOf(token: Token): Form[] {
   const all = hiddenForms([{ from: token.email, to: token.reverse }], []);
   return all.flatMap(({ from, to }) => (to === "" ? [] : [{ from, token }]));
 }
@@ -296,8 +314,8 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
     const kept = replaceOpaque(words, isHtml, (text, plain) =>
       digests.has(sentDigest(sent.key, plain)) ? shelf.put(text) : text,
     );
-    const { text, count, runs = 0 } = replacer[kind](kept);
-    return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + exchanged.count, runs };
+    const { text, count, ...of } = replacer[kind](kept);
+    return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + exchanged.count, ...of };
   };
   return {
     text: (source) => run(source, false, "text"),

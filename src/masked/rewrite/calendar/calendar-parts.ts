@@ -16,7 +16,7 @@ import { oneLine } from "../header-fields.ts";
 import { isCard } from "../scrub/part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "../scrub/part-fields.ts";
 import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts";
-import { changedFile, type TextFile } from "../scrub/text-files.ts";
+import { changedFile, fitsCharset, type TextFile } from "../scrub/text-files.ts";
 import type { ContentHider } from "../sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
@@ -127,8 +127,8 @@ function guardPart(part: Part, work: Work): Edit[] {
   if (isUnreadable(part, work)) return replaced(work, part, range);
   if (isCalendar(part)) return rewritten(work, part, range);
   if (!isMessage(part)) {
-    noteFile(work, part);
-    if (part.type.startsWith("text/")) return readable(work, part, range);
+    const isNoted = noteFile(work, part);
+    if (part.type.startsWith("text/")) return readable(work, part, range, isNoted);
     if (isCard(part)) noteCards(work, decodeText(contentOf(part), part.parameters.get("charset") ?? "").text);
     return [];
   }
@@ -221,8 +221,8 @@ function written(work: Work, part: Part, range: Range, by: { type: string; encod
  * What the author wrote, with tokens for the mailbox. Old programs show a file that stands in the text (uuencode) as attached:
  * a calendar there begins no more.
  */
-function readable(work: Work, part: Part, range: Range): Edit[] {
-  const { hider } = work.people;
+function readable(work: Work, part: Part, range: Range, isNoted: boolean): Edit[] {
+  const hider = isNoted ? null : work.people.hider;
   const content = contentOf(part);
   const label = part.parameters.get("charset")?.trim() ?? "";
   const isInline = part.type === "text/plain" && INLINE.test(content.toString("latin1"));
@@ -264,11 +264,20 @@ function noteCards({ people: { hider } }: Work, text: string): void {
   if (cards.length > 0) hider?.noteObjects(cardMarks(cards));
 }
 
-/** One that is no text: in a text tokens are written, and that is what comes back. */
-function noteFile({ people: { hider, budget } }: Work, part: Part): void {
-  if (hider === null || part.type.startsWith("text/") || budget.files === 0) return;
+/** One that is no text, and one that would be another with tokens in it. In any other tokens are written, and that comes back. */
+function noteFile({ people: { hider, budget } }: Work, part: Part): boolean {
+  if (hider === null || budget.files === 0 || (part.type.startsWith("text/") && !isUnwritable(part))) return false;
   budget.files -= 1;
   hider.noteObjects([fileMark(contentOf(part))]);
+  return true;
+}
+
+/** An attached text whose bytes fit no charset. A card is known by its names as well. */
+function isUnwritable(part: Part): boolean {
+  const isFile = filenameOf(part) !== "" || /^\s*attachment\b/i.test(fieldOf(part, "content-disposition"));
+  const content = contentOf(part);
+  if (!isFile || isCard(part) || INLINE.test(content.toString("latin1"))) return false;
+  return !fitsCharset(content, part.parameters.get("charset")?.trim() ?? "");
 }
 
 const ENCODING_FIELD = /^content-transfer-encoding$/i;

@@ -7,6 +7,11 @@ import { charsetOf, decodeText } from "../../../mail/mime/decode-charset.ts";
 /** `charset` as its label stood; null when none stood there. */
 export type TextFile = { bytes: Buffer; charset: string | null };
 
+/** A file of this label just as it came. */
+export function sameFile(bytes: Buffer, label: string): TextFile {
+  return { bytes, charset: LABEL.test(label) ? label : null };
+}
+
 /** A file of this label whose text was not changed; in UTF-8 where the leak gate could not read it. */
 export function unchangedFile(bytes: Buffer, label: string): TextFile {
   if (label === "") return { bytes, charset: null };
@@ -21,11 +26,9 @@ export function unchangedFile(bytes: Buffer, label: string): TextFile {
  */
 export function changedFile(text: string, before: Buffer, label: string): TextFile {
   if (label !== "" && !isTable(label)) return { bytes: Buffer.from(text), charset: "utf-8" };
-  const addBOM = MARKS.some((mark) => before.subarray(0, mark.length).equals(mark));
+  const addBOM = hasMark(before);
   const charset = label === "" ? null : label;
-  const names = [...(label === "" ? [] : [charsetOf(label), label]), ...WRITTEN].filter(isTable);
-  const known = decodeText(before, label).text;
-  const exact = names.find((name) => iconv.encode(known, name, { addBOM }).equals(before)) ?? [];
+  const exact = exactCharset(before, label, addBOM) ?? [];
   const others = label !== "" ? [label, "windows-1252"] : [isUtf8(before) ? "utf-8" : "windows-1252"];
   for (const name of [exact, ...others.filter(isTable)].flat()) {
     const bytes = iconv.encode(text, name, { addBOM });
@@ -34,12 +37,30 @@ export function changedFile(text: string, before: Buffer, label: string): TextFi
   return { bytes: Buffer.from(text), charset: "utf-8" };
 }
 
+/** Is there a charset in which the text of the file gives just these bytes again? */
+export function fitsCharset(bytes: Buffer, label: string): boolean {
+  if (/^(?:utf-8|us-ascii)?$/i.test(label) && isUtf8(bytes)) return true;
+  return exactCharset(bytes, label, hasMark(bytes)) !== undefined;
+}
+
+function exactCharset(before: Buffer, label: string, addBOM: boolean): string | undefined {
+  const names = [...(label === "" ? [] : [charsetOf(label), label]), ...WRITTEN].filter(isTable);
+  const known = decodeText(before, label).text;
+  return names.find((name) => iconv.encode(known, name, { addBOM }).equals(before));
+}
+
+function hasMark(bytes: Buffer): boolean {
+  return MARKS.some((mark) => bytes.subarray(0, mark.length).equals(mark));
+}
+
 /** What texts are written in, whatever their label says, or where it leaves the order of bytes open. */
 const WRITTEN = ["utf-8", "windows-1252", "utf-16le", "utf-16be", "utf-32le", "utf-32be"];
 const MARKS = [Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from([0xff, 0xfe]), Buffer.from([0xfe, 0xff])];
 
+const LABEL = /^[A-Za-z0-9._:-]{1,40}$/;
+
 /** A charset with a table, which the leak gate reads as well: not UTF-7, and none of iconv-lite's encodings of bytes. */
 function isTable(label: string): boolean {
-  const isSafe = /^[A-Za-z0-9._:-]{1,40}$/.test(label) && !/utf-?7|hex|base64|binary/i.test(label);
+  const isSafe = LABEL.test(label) && !/utf-?7|hex|base64|binary/i.test(label);
   return isSafe && iconv.encodingExists(label);
 }
