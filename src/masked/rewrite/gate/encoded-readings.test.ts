@@ -102,3 +102,20 @@ test("uuencode is read wherever its first line begins: a program that quotes may
     );
   }
 });
+
+test("uuencode is read in the lines of a quote and of HTML, its short lines, too", () => {
+  const line = '4:&ES.B!L96YA0\'!R:79A="YE>"``';
+  const escaped = line.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+  for (const text of [
+    `> begin 644 a.txt\n> ${line}\n> \`\n> end`,
+    `>> begin 644 a.txt\r\n>> ${line}\r\n>> \`\r\n>> end`,
+    `<pre>begin 644 a.txt<br>${escaped}<br>\`<br>end</pre>`,
+    `<div>begin 644 a.txt</div><div>${escaped}</div><div>\`</div>`,
+  ]) {
+    const read = encodedReadings(text).texts.map((one) => one.text);
+    assert.ok(
+      read.some((one) => one.includes("lena@privat.ex")),
+      text,
+    );
+  }
+});

@@ -35,7 +35,7 @@ export function encodedReadings(given: string): Readings {
   // Links that track hold links that track.
   runs.push(...base64.flatMap((one) => [...base64Runs(one), ...hexRuns(one)]));
   // Wherever it stands: a program that quotes may begin a line there.
-  if (/\bbegin [0-7]{3,4} /.test(text)) runs.push(fromUu(text));
+  if (UU_BEGIN.test(text)) runs.push(...uuReadings(text), ...(text.includes("<") ? uuReadings(shownLines(text)) : []));
   if (text.includes("=ybegin ")) runs.push(fromYenc(text));
   const whole: string[] = [];
   if (/=(?:[0-9A-Fa-f]{2}|\r?\n)/.test(text)) whole.push(fromQuoted(text));
@@ -267,6 +267,17 @@ function fromQuoted(text: string): string {
   return text.replace(/=[ \t]*\r?\n[> \t]*/g, "").replace(/=([0-9A-Fa-f]{2})/g, character);
 }
 
+const UU_BEGIN = /\bbegin [0-7]{3,4} /;
+/** What stands before such lines; of a quote they are no letters of the file, though those may look like them. */
+const UU_MARKS = /^([>| \t]+)begin [0-7]{3,4} /gm;
+const UU_MARKS_MAX = 5;
+
+function uuReadings(text: string): string[] {
+  const marks = new Set([...text.matchAll(UU_MARKS)].map(([, mark = ""]) => mark));
+  const without = [...marks].slice(0, UU_MARKS_MAX).map((mark) => text.replaceAll(`\n${mark}`, "\n"));
+  return [text, ...without].map(fromUu);
+}
+
 /** All lines are read as if they were of the file: what is none gives nonsense. */
 function fromUu(text: string): string {
   return text
@@ -274,6 +285,14 @@ function fromUu(text: string): string {
     .map((line) => uuLine(line.replace(/^[> \t]*(?=M)|\r$/g, "")))
     .join("");
 }
+
+/** Of HTML: what stands in lines of their own, and letters that markup is made of. */
+function shownLines(text: string): string {
+  const lines = text.replace(/<(?:br|p|div)\b[^<>]*>/gi, "\n").replace(/<[^<>]*>/g, "");
+  return lines.replace(/&(?:amp|lt|gt|quot);/gi, (one) => LETTERS[one.toLowerCase()] ?? one);
+}
+
+const LETTERS: Readonly<Record<string, string>> = { "&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"' };
 
 function uuLine(line: string): string {
   const count = (line.charCodeAt(0) - 32) & 63;
