@@ -17,6 +17,9 @@ export type Change = {
   count: number;
 };
 
+/** The type under which keys and signatures of OpenPGP in a text are reported. */
+export const ARMOR = "application/pgp";
+
 /** Changes as they are made, those of one place and kind together. */
 export type Ledger = {
   note(change: Change): void;
@@ -36,10 +39,11 @@ export function createLedger(): Ledger {
   };
   return {
     note,
-    replaced({ where, place }, { text, count, runs = 0 }, mark) {
+    replaced({ where, place }, { text, count, runs = 0, cut = 0 }, mark) {
       const hidden = text.split(mark).length - 1 + runs;
       note({ where, place, kind: "address", detail: null, count: hidden });
-      note({ where, place, kind: "reply_address", detail: null, count: count - hidden });
+      note({ where, place, kind: "left_out", detail: ARMOR, count: cut });
+      note({ where, place, kind: "reply_address", detail: null, count: count - hidden - cut });
     },
     all: () => [...found.values()],
   };

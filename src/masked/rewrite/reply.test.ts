@@ -38,7 +38,7 @@ const noScrub: ReplySteps["scrub"] = (bytes, tools) => {
   const replacer = { text: nothing, html: nothing, name: nothing };
   return scrubParts(bytes, {
     ...tools,
-    replacers: { own: replacer, quoted: replacer, strict: replacer, files: replacer },
+    replacers: { own: replacer, quoted: replacer, strict: replacer, files: replacer, notes: replacer },
   });
 };
 
@@ -309,17 +309,19 @@ describe("a reply", () => {
     assert.ok(subject.kind === "built" && /^Subject: See BEGIN PGP MESSAGE-----\r$/m.test(subject.bytes.toString()));
   });
 
-  it("loses what holds the address in an encoding, or is held where that goes over lines; other encoded things stay", () => {
+  it("loses what holds the address in an encoding, over lines too; in files it says the alias; other encoded things stay", () => {
     const pem = (text: string) =>
       `-----BEGIN CERTIFICATE-----\n${Buffer.from(`0\x82 ${text} padding of a certificate`)
         .toString("base64")
         .replace(/(.{40})/g, "$1\n")}\n-----END CERTIFICATE-----\n`;
     const link = (text: string) => `see https://t.example/open/${Buffer.from(text).toString("base64url")}?x=1\n`;
-    assert.equal(kindOf(`Content-Type: text/plain\n\n${pem(`email ${D}`)}`), "held");
+    const certificate = built(`Content-Type: text/plain\n\nsee\n${pem(`email ${D}`)}there\n`);
+    assert.match(certificate, /see\r\n-----BEGIN CERTIFICATE-----\r\nhidden\r\n-----END CERTIFICATE-----\r\nthere/);
     const [digits, file] = [Buffer.from(D).toString("hex"), "Content-Type: text/csv; name=a.csv"];
     assert.match(built(`Content-Type: text/plain\n\n${link(D)}`), /see https:\/\/t\.example\/open\/hidden\?x=1/);
     assert.match(built(`Content-Type: text/html\n\n<p>x ${digits}</p>`), /<p>x hidden<\/p>/);
-    assert.equal(kindOf(`${file}\n\n${link(D)}`), "held", "files are not changed so");
+    const [, sheet = ""] = built(`${file}\n\n${link(D)}`).split("\r\n\r\n");
+    assert.equal(Buffer.from(sheet, "base64").toString(), link(A).replace("\n", "\r\n"));
     for (const sent of [pem("CN=api.example"), link("shop@example.com")])
       assert.ok(built(`Content-Type: text/plain\n\n${sent}`).includes(sent.slice(0, 60).split("\n")[0] as string));
   });

@@ -4,7 +4,8 @@
 import { splitMessage } from "../../mail/mime/parse-head.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/write/encode-header.ts";
 import { type Change, createLedger } from "./changes.ts";
-import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
+import { closeInFiles, closeInNotes, closeInTexts } from "./close/close-look.ts";
+import { findLeaks, type Leak, type Secrets } from "./gate/leak-gate.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { hiddenForms } from "./hidden-forms.ts";
 import { withRuns } from "./scrub/encoded-runs.ts";
@@ -66,25 +67,42 @@ const SUBJECT_MAX = 2_000;
 /**
  * Builds the reply, or says why it must not leave. Never throws for what the message holds. What the contact sent itself is
  * no leak: where there is such, the gate looks at the reply without it, and only at that. The gate opens files as far as that
- * goes without waiting; buildOpenedReply opens all that can be.
+ * goes without waiting; buildOpenedReply opens all that can be. What the gate holds is written once more, with a close look
+ * (close/close-look.ts), and leaves if the gate then finds nothing.
  */
 export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps = STEPS): BuiltReply {
-  const finished = write(bytes, order, steps, false);
-  if (finished.kind === "refused") return finished;
-  const searched = isTelling(order) ? write(bytes, order, steps, true) : finished;
-  if (searched.kind === "refused") return searched;
-  const { gate } = steps;
-  const all = gate(searched.bytes, secretsOf(order));
-  const unopened = order.unopened_files === "send" ? all.filter(({ isUnopened }) => isUnopened) : [];
-  const leaks = all.filter((leak) => !unopened.includes(leak));
-  const reported = withFiles(
-    searched.bytes,
-    all.filter(({ isUnopened }) => isUnopened),
-  );
+  const first = look(bytes, order, steps, false);
+  if (first.kind === "refused") return first;
+  // What nobody could look into a closer look cannot open either.
+  const isMended = first.leaks.length > 0 && !first.leaks.some(({ isUnopened }) => isUnopened);
+  const second = isMended ? look(bytes, order, steps, true) : first;
+  const { finished, searched, leaks, unopened } =
+    second.kind === "looked" && second.leaks.length === 0 ? second : first;
+  const reported = withFiles(searched.bytes, unopened);
   if (leaks.length === 0) return { ...finished, unopened: reported };
   const { bytes: built, redactions, changes } = finished;
-  const why = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), gate);
+  const why = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), steps.gate);
   return { kind: "held", bytes: built, redactions, unopened: reported, changes, ...why };
+}
+
+type Built = Extract<BuiltReply, { kind: "built" }>;
+/** `searched` is what the gate looked at. */
+type Looked = { kind: "looked"; finished: Built; searched: Built; leaks: Leak[]; unopened: Leak[] };
+
+function look(
+  bytes: Buffer,
+  order: ReplyOrder,
+  steps: ReplySteps,
+  isClose: boolean,
+): Looked | Extract<BuiltReply, { kind: "refused" }> {
+  const finished = write(bytes, order, steps, { isClose, taken: false });
+  if (finished.kind === "refused") return finished;
+  const searched = isTelling(order) ? write(bytes, order, steps, { isClose, taken: true }) : finished;
+  if (searched.kind === "refused") return searched;
+  const all = steps.gate(searched.bytes, secretsOf(order));
+  const unopened = all.filter(({ isUnopened }) => isUnopened);
+  const leaks = order.unopened_files === "send" ? all.filter(({ isUnopened }) => !isUnopened) : all;
+  return { kind: "looked", finished, searched, leaks, unopened };
 }
 
 /** Does the order name anything that the contact sent and that must not be said otherwise? */
@@ -106,8 +124,10 @@ const FROM_MAX = 1_000;
 type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;
 
 /** `taken`: with nothing in the place of what the contact sent. */
-function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, taken: boolean): Written {
-  const replacers = replacersOf(order, taken);
+type Writing = { taken: boolean; isClose: boolean };
+
+function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, { taken, isClose }: Writing): Written {
+  const replacers = replacersOf(order, { taken, isClose });
   const value = fieldReader(bytes);
   const { from: own, own_name, date_ms } = order;
   const [, author = null] = /^\s*"?([^"<>]{1,200}?)"?\s*</.exec(value("from").slice(0, FROM_MAX)) ?? [];
@@ -185,7 +205,7 @@ function markOf({ token_seed }: ReplyOrder): string {
   return `\ue002${token_seed}\ue003`;
 }
 
-function replacersOf(order: ReplyOrder, taken: boolean): Replacers {
+function replacersOf(order: ReplyOrder, { taken, isClose }: Writing): Replacers {
   const { from, restored, redact, sent, token_seed: seed } = order;
   const hidden = createReplacer(hiddenBy(order));
   // A contact's own address may hold the mailbox's; it wrote that itself.
@@ -195,12 +215,18 @@ function replacersOf(order: ReplyOrder, taken: boolean): Replacers {
   const others = createReplacer(plain, from.email);
   const keeping = (replacer: Replacer) => keepingSent(replacer, { sent, restored: telling, seed, taken, others });
   const marked = hiddenBy(order).map((one) => ({ ...one, to: one.to === "" ? "" : markOf(order) + one.to }));
-  const files = createReplacer([...marked, ...plain], from.email);
+  const files = createReplacer([...marked, ...plain], from.email, isClose);
   const holds = (octets: string) => hidden.name(octets).count > 0;
-  const strict = keeping(withRuns(files, holds));
+  const texts = withRuns(files, holds);
+  // In codes there is no place for marks.
+  const within = createReplacer([...hiddenBy(order), ...plain], from.email).name;
+  const strict = keeping(isClose ? closeInTexts(texts, within) : texts);
   const mild = redact === "all" ? strict : keeping(others);
   const quoted = redact === "off" ? mild : strict;
-  return { strict, own: mild, quoted, files: redact === "off" ? mild : keeping(files) };
+  const inFiles = isClose ? keeping(closeInFiles(files, within)) : keeping(files);
+  const inNotes = isClose ? keeping(closeInNotes(files, within)) : inFiles;
+  const isOff = redact === "off";
+  return { strict, own: mild, quoted, files: isOff ? mild : inFiles, notes: isOff ? mild : inNotes };
 }
 
 const ALLOWED = { all: "nothing", quoted: "own_text", off: "bodies" } as const;

@@ -5,18 +5,19 @@
 /** `is_encrypted`: there is a message that only its recipient can read, not in a quote. */
 export type Unarmored = { text: string; cut: number; is_encrypted: boolean };
 
-/** Of any kind, in any case, and glued to what stands before it: a mail program may have joined the lines. */
-const BEGIN = /^([\s\S]*?)-{5}BEGIN PGP ([A-Z0-9 ,/]+)-{5}\s*$/iu;
+/** Of any kind, in any case, and glued to what stands before it: a mail program may have joined the lines. Marks of quotes may stand behind. */
+const BEGIN = /^([\s\S]*?)-{5}BEGIN PGP ([A-Z0-9 ,/]+)-{5}[\s>|]*$/iu;
 const ENCRYPTED = /^MESSAGE(?:, PART .*)?$/;
-const END = /^[\s>|]*-{5}END PGP [A-Z0-9 ,/]+-{5}\s*$/iu;
+const END = /^[\s>|]*-{5}END PGP [A-Z0-9 ,/]+-{5}[\s>|]*$/iu;
 /** What stands in armor: fields, base64, a checksum, empty lines. */
 const ARMORED = /^[\s>|]*(?:[A-Za-z]{2,20}: .*|[A-Za-z0-9+/=]{0,100})$/;
+const MARKS_BEHIND = /(?<![\s>|])[\s>|]+$/;
 const HASH = /^[\s>|]*(?:Hash|NotDashEscaped|SaltedHash): /i;
 
 /** Plain text without armor. */
 export function cutArmor(given: string): Unarmored {
   if (!/BEGIN PGP /i.test(given)) return { text: given, cut: 0, is_encrypted: false };
-  const lines = given.split("\n");
+  const lines = given.replace(/\r(?!\n)/g, "\n").split("\n");
   const out: string[] = [];
   const found: Unarmored = { text: "", cut: 0, is_encrypted: false };
   let isSigned = false;
@@ -53,7 +54,7 @@ function endOfArmor(lines: readonly string[], begin: number): number {
   while (at + 1 < lines.length) {
     const next = lines[at + 1] as string;
     if (END.test(next)) return at + 1;
-    if (!ARMORED.test(next.trimEnd())) return at;
+    if (!ARMORED.test(next.replace(MARKS_BEHIND, ""))) return at;
     at += 1;
   }
   return at;

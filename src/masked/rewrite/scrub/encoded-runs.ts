@@ -2,9 +2,9 @@
 // certificates hold whose they are. A run that holds what is hidden is exchanged as a whole, because nobody reads it by eye.
 import type { Replaced, Replacer } from "./replace-addresses.ts";
 
-const RUN = /[A-Za-z0-9+/_-]{20,8000}={0,2}/g;
-const HIDDEN = "hidden";
-const ARMORED = /-----BEGIN(?:\s|&nbsp;|&#160;){1,9}PGP/i;
+export const RUN = /[A-Za-z0-9+/_-]{20,8000}={0,2}/g;
+export const HIDDEN = "hidden";
+export const ARMORED = /-----BEGIN(?:\s|&nbsp;|&#160;){1,9}PGP/i;
 
 /** The replacer, which then looks into runs in texts, too; `holds` is asked of what a run may read as. */
 export function withRuns(replacer: Replacer, holds: (octets: string) => boolean): Replacer {
@@ -26,7 +26,7 @@ export function withRuns(replacer: Replacer, holds: (octets: string) => boolean)
 }
 
 /** A run may begin before the encoded text does; zeros stand between the letters of UTF-16. */
-function readingsOf(run: string): string[] {
+export function readingsOf(run: string): string[] {
   const octets = [0, 1, 2, 3].map((start) => Buffer.from(run.slice(start), "base64"));
   const hex = /[0-9A-Fa-f]{20}/.test(run) ? hexOf(run) : [];
   return [...octets, ...hex].map((bytes) => bytes.toString("latin1").replaceAll("\0", ""));

@@ -19,8 +19,8 @@ import {
 /** `from` is an address that must not stay, or a text that an address was shown as; `to` stands for it. */
 export type Replacement = { from: string; to: string };
 
-/** `runs`: how many of them were runs of letters and digits (encoded-runs.ts). */
-export type Replaced = { text: string; count: number; runs?: number };
+/** `runs`: how many of them were in a code (encoded-runs.ts, close/); `cut`: how many were keys or signatures. */
+export type Replaced = { text: string; count: number; runs?: number; cut?: number };
 
 /** `name` is for names of files: there the address is found wherever its letters stand. */
 export type Replacer = { text(text: string): Replaced; html(html: string): Replaced; name(name: string): Replaced };
@@ -138,6 +138,14 @@ const JOINED_HTML: Reading = {
   view: (source) => decodedView(source, spansOf(source, BROKEN)),
   tags: naiveTags,
 };
+/** The same with the marks of a quote behind such a tag. */
+const BROKEN_IN_QUOTES =
+  /(?:[ \t]?(?:<(?:br|p|div)\b[^<>]{0,5000}>|\r?\n)(?:[ \t]?(?:[>|]|&gt;))*[ \t]?|<[^<>]{0,5000}>)+/g;
+const JOINED_QUOTES: Reading = {
+  glance: (source) => foldText(decodeText(source.replace(BROKEN_IN_QUOTES, ""))),
+  view: (source) => decodedView(source, spansOf(source, BROKEN_IN_QUOTES)),
+  tags: naiveTags,
+};
 /** For addresses of so many random letters that no two pieces make one by chance: across lines, quotes and tags. */
 const LOOSE = /(?:<[^<>]{0,5000}>|[\s>|]|&gt;|&nbsp;)+/g;
 const LOOSELY: Reading = {
@@ -148,9 +156,9 @@ const LOOSELY: Reading = {
 
 /**
  * A replacer for these addresses, the longest first; `reverseTo` stands for every reverse address that is none of them. Most
- * texts hold none: they are glanced at and left alone.
+ * texts hold none: they are glanced at and left alone. `isClose`: HTML is read as text is, too.
  */
-export function createReplacer(replacements: readonly Replacement[], reverseTo?: string): Replacer {
+export function createReplacer(replacements: readonly Replacement[], reverseTo?: string, isClose = false): Replacer {
   return replacerOf(
     lazily(() => {
       const rules: Rule[] = [...replacements]
@@ -167,6 +175,7 @@ export function createReplacer(replacements: readonly Replacement[], reverseTo?:
       if (reverseTo === undefined) return rules;
       return [...rules, { pattern: () => REVERSE, needed: "r.", to: reverseTo, kind: "reverse", kept }];
     }),
+    isClose,
   );
 }
 
@@ -189,7 +198,7 @@ export function createExchanger(exchanges: readonly Exchange[]): Replacer {
   return { text: loosely("text"), html: loosely("html"), name: loosely("name") };
 }
 
-function replacerOf(rules: () => readonly Rule[]): Replacer {
+function replacerOf(rules: () => readonly Rule[], isClose = false): Replacer {
   const anywhere = lazily(() =>
     rules().map((rule): Rule => (rule.kind === "address" ? { ...rule, kind: "reverse" } : rule)),
   );
@@ -205,12 +214,22 @@ function replacerOf(rules: () => readonly Rule[]): Replacer {
     ...(source.includes("\\") ? [UNESCAPED] : []),
     ...(source.includes("<") ? [WITHOUT_MARKUP, WITHOUT_TAGS] : []),
     ...(source.includes("<") && source.includes("\n") ? [JOINED_HTML] : []),
+    ...(isClose ? closeReadings(source) : []),
   ];
   return {
     text: (source) => untilClean(source, (text) => run(rules(), text, inText(text), false)),
     html: (source) => untilClean(source, (html) => run(rules(), html, inHtml(html), true)),
     name: (source) => untilClean(source, (name) => run(anywhere(), name, inText(name), false)),
   };
+}
+
+/** What HTML and files hold that was text before: pasted from the source of a mail, or from a quote of it. */
+function closeReadings(source: string): Reading[] {
+  return [
+    ...(QUOTED_SIGN.test(source) ? [QUOTED] : []),
+    ...(/[\n\t]/.test(source) ? [JOINED] : []),
+    ...(source.includes("<") ? [JOINED_QUOTES] : []),
+  ];
 }
 
 /** What a reading found may have stood in the way of those before it: `ANNA<address in it>@home.example`. */

@@ -17,7 +17,7 @@ import { rewriteCalendar } from "../calendar/calendar.ts";
 import { writeAnswer } from "../calendar/calendar-answer.ts";
 import { namedAnew } from "../calendar/calendar-person.ts";
 import { calendarMarks, cardMarks, cardsIn, fileMark } from "../calendar/sent-objects.ts";
-import { type Change, createLedger, type Ledger } from "../changes.ts";
+import { ARMOR, type Change, createLedger, type Ledger } from "../changes.ts";
 import { oneLine } from "../header-fields.ts";
 import { cutArmor, cutHtmlArmor } from "./armor.ts";
 import { isCardOf, readableCard } from "./contact-cards.ts";
@@ -31,8 +31,8 @@ import type { Replaced, Replacer } from "./replace-addresses.ts";
 import { unwrapLinks } from "./rewritten-links.ts";
 import { changedFile, sameFile, type TextFile, unchangedFile } from "./text-files.ts";
 
-/** What is replaced where: in text that the author wrote, in quotes, in what only machines write, and in files. */
-export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer; files: Replacer };
+/** What is replaced where: in text that the author wrote, in quotes, in what only machines write, in files, and in those to be read. */
+export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer; files: Replacer; notes: Replacer };
 
 /**
  * `rejoined` has the lines of quotes as they were sent; `isSent` knows cards, calendars and files
@@ -104,8 +104,6 @@ export function scrubParts(bytes: Buffer, tools: ScrubTools): Scrubbed {
   if (!has_content && dropped.some((type) => type !== ARMOR)) return { kind: "refused", reason: "lost_file" };
   return { kind: "built", part, redactions: count, dropped, changes: ledger.all() };
 }
-
-const ARMOR = "application/pgp";
 
 /** An answer to an invitation, where the mail is one: its calendar and a sentence, and nothing of what a program wrote beside. */
 function answerIn(part: Part, work: Work): BuiltPart | null {
@@ -381,12 +379,18 @@ function writtenName(part: Part, work: Work): string {
 
 /** Text files are texts, too. */
 function scrubFile(part: Part, bytes: Buffer, work: Work, label: string): TextFile {
+  const { files, notes } = work.replacers;
   const given = readText(part, bytes);
-  const replaced = work.replacers.files.html(given);
+  const replaced = (isNote(part) ? notes : files).html(given);
   const text = counted(work, replaced, "file");
   // Where something was taken out that its reader sent nothing is counted.
   const isSame = replaced.count === 0 && text === given;
   return isSame ? unchangedFile(bytes, label) : changedFile(withoutMark(text, work), bytes, label);
+}
+
+/** A file that people read: no program needs a key in it. */
+function isNote({ type }: Part): boolean {
+  return type === "text/plain" || type === "text/markdown";
 }
 
 function isAttachedFile(part: Part): boolean {
