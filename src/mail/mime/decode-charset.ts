@@ -4,6 +4,7 @@
 // character of a hostile body, would be more than a worker's heap. Line ends are not touched here.
 import { isAscii, isUtf8 } from "node:buffer";
 import iconv from "iconv-lite";
+import { detectCharset } from "./detect-charset.ts";
 
 /** `defect` tells that the label was unknown or the bytes did not fit it. */
 export type DecodedText = { text: string; defect: "unknown_charset" | "undecodable_text" | null };
@@ -168,13 +169,19 @@ const JIS = /\x1b\$[@B]/;
 
 /**
  * Text of a body or of a field for people, whose label is missing or says less than its bytes: JIS is known by its escapes
- * (RFC 1468; bytes beyond ASCII do not occur in it). Not for fields with a structure: letters of JIS are spelled with quotes
+ * (RFC 1468; bytes beyond ASCII do not occur in it), and Cyrillic and the scripts of East Asia by their bytes. Not for fields with a structure: letters of JIS are spelled with quotes
  * and brackets.
  */
 export function decodePlainText(bytes: Buffer, label: string): DecodedText {
   const name = charsetOf(label);
   const isJis = (unsaid.has(name) || name === "utf-8" || name === "utf8") && bytes.includes("\x1b$") && holdsJis(bytes);
-  return decodeText(bytes, isJis ? "iso-2022-jp" : label);
+  if (isJis) return decodeText(bytes, "iso-2022-jp");
+  return decodeText(bytes, unsaid.has(name) && isForeign(bytes) ? detectCharset(bytes) || label : label);
+}
+
+/** Neither UTF-8, nor most of it, nor UTF-16 by its mark. */
+function isForeign(bytes: Buffer): boolean {
+  return !isUtf8(bytes) && !utf16Marks.has(bytes.toString("hex", 0, 2)) && !isMostlyUtf8(bytes.toString("utf8"));
 }
 
 function holdsJis(bytes: Buffer): boolean {
