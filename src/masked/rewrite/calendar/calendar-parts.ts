@@ -16,7 +16,7 @@ import { oneLine } from "../header-fields.ts";
 import { isCard } from "../scrub/part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "../scrub/part-fields.ts";
 import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts";
-import { changedFile, fitsCharset, type TextFile } from "../scrub/text-files.ts";
+import { changedFile, octetFile, octetsOf, type TextFile } from "../scrub/text-files.ts";
 import type { ContentHider } from "../sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
@@ -127,8 +127,8 @@ function guardPart(part: Part, work: Work): Edit[] {
   if (isUnreadable(part, work)) return replaced(work, part, range);
   if (isCalendar(part)) return rewritten(work, part, range);
   if (!isMessage(part)) {
-    const isNoted = noteFile(work, part);
-    if (part.type.startsWith("text/")) return readable(work, part, range, isNoted);
+    noteFile(work, part);
+    if (part.type.startsWith("text/")) return readable(work, part, range);
     if (isCard(part)) noteCards(work, decodeText(contentOf(part), part.parameters.get("charset") ?? "").text);
     return [];
   }
@@ -221,17 +221,19 @@ function written(work: Work, part: Part, range: Range, by: { type: string; encod
  * What the author wrote, with tokens for the mailbox. Old programs show a file that stands in the text (uuencode) as attached:
  * a calendar there begins no more.
  */
-function readable(work: Work, part: Part, range: Range, isNoted: boolean): Edit[] {
-  const hider = isNoted ? null : work.people.hider;
+function readable(work: Work, part: Part, range: Range): Edit[] {
+  const { hider } = work.people;
   const content = contentOf(part);
   const label = part.parameters.get("charset")?.trim() ?? "";
   const isInline = part.type === "text/plain" && INLINE.test(content.toString("latin1"));
   if (!isInline && hider === null) return [];
-  const { text } = decodeText(content, label);
+  const octets = isInline || isCard(part) || !isFile(part) ? null : octetsOf(content, label);
+  const text = octets ?? decodeText(content, label).text;
   const bare = isInline ? text.replace(new RegExp(INLINE, "gim"), "| $&") : text;
   const hidden = hider === null ? bare : hideIn(hider, part, bare);
   if (isCard(part)) noteCards(work, hidden);
   if (hidden === text) return [];
+  if (octets !== null) return tokenized(work, part, range, octetFile(hidden, label));
   if (!isInline) return tokenized(work, part, range, changedFile(hidden, content, label));
   const { encoding, body } = encodeText(hidden);
   const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : body;
@@ -264,20 +266,15 @@ function noteCards({ people: { hider } }: Work, text: string): void {
   if (cards.length > 0) hider?.noteObjects(cardMarks(cards));
 }
 
-/** One that is no text, and one that would be another with tokens in it. In any other tokens are written, and that comes back. */
-function noteFile({ people: { hider, budget } }: Work, part: Part): boolean {
-  if (hider === null || budget.files === 0 || (part.type.startsWith("text/") && !isUnwritable(part))) return false;
+/** One that is no text: in a text tokens are written, and that is what comes back. */
+function noteFile({ people: { hider, budget } }: Work, part: Part): void {
+  if (hider === null || part.type.startsWith("text/") || budget.files === 0) return;
   budget.files -= 1;
   hider.noteObjects([fileMark(contentOf(part))]);
-  return true;
 }
 
-/** An attached text whose bytes fit no charset. A card is known by its names as well. */
-function isUnwritable(part: Part): boolean {
-  const isFile = filenameOf(part) !== "" || /^\s*attachment\b/i.test(fieldOf(part, "content-disposition"));
-  const content = contentOf(part);
-  if (!isFile || isCard(part) || INLINE.test(content.toString("latin1"))) return false;
-  return !fitsCharset(content, part.parameters.get("charset")?.trim() ?? "");
+function isFile(part: Part): boolean {
+  return filenameOf(part) !== "" || /^\s*attachment\b/i.test(fieldOf(part, "content-disposition"));
 }
 
 const ENCODING_FIELD = /^content-transfer-encoding$/i;

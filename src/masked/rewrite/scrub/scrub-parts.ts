@@ -29,7 +29,7 @@ import { fieldOf, filenameOf, isCalendarPart } from "./part-fields.ts";
 import { splitQuoted } from "./quoted-part.ts";
 import type { Replaced, Replacer } from "./replace-addresses.ts";
 import { unwrapLinks } from "./rewritten-links.ts";
-import { changedFile, sameFile, type TextFile, unchangedFile } from "./text-files.ts";
+import { changedFile, octetFile, octetsOf, type TextFile, unchangedFile } from "./text-files.ts";
 
 /** What is replaced where: in text that the author wrote, in quotes, in what only machines write, in files, and in those to be read. */
 export type Replacers = { own: Replacer; quoted: Replacer; strict: Replacer; files: Replacer; notes: Replacer };
@@ -365,11 +365,11 @@ function rebuildFile(part: Part, bytes: Buffer, work: Work): BuiltPart {
   };
 }
 
-/** What its reader sent stays as it is, and a text is scrubbed. Anything else is for the gate to look into. */
+/** A text is scrubbed. Anything else stays as it is, for the gate to look into, but for what its reader sent. */
 function writtenFile(part: Part, bytes: Buffer, work: Work): TextFile {
-  const label = part.type.startsWith("text/") ? (part.parameters.get("charset")?.trim() ?? "") : null;
-  if (work.isSent(fileMark(bytes))) return sameFile(work.isTaken ? Buffer.alloc(0) : bytes, label ?? "");
-  return label === null ? { bytes, charset: null } : scrubFile(part, bytes, work, label);
+  if (part.type.startsWith("text/")) return scrubFile(part, bytes, work);
+  const isGone = work.isTaken && work.isSent(fileMark(bytes));
+  return { bytes: isGone ? Buffer.alloc(0) : bytes, charset: null };
 }
 
 function writtenName(part: Part, work: Work): string {
@@ -378,11 +378,14 @@ function writtenName(part: Part, work: Work): string {
 }
 
 /** Text files are texts, too. */
-function scrubFile(part: Part, bytes: Buffer, work: Work, label: string): TextFile {
+function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
+  const label = part.parameters.get("charset")?.trim() ?? "";
   const { files, notes } = work.replacers;
-  const given = readText(part, bytes);
+  const octets = octetsOf(bytes, label);
+  const given = octets ?? readText(part, bytes);
   const replaced = (isNote(part) ? notes : files).html(given);
   const text = counted(work, replaced, "file");
+  if (octets !== null) return octetFile(withoutMark(text, work), label);
   // Where something was taken out that its reader sent nothing is counted.
   const isSame = replaced.count === 0 && text === given;
   return isSame ? unchangedFile(bytes, label) : changedFile(withoutMark(text, work), bytes, label);

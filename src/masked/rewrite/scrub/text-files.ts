@@ -7,9 +7,19 @@ import { charsetOf, decodeText } from "../../../mail/mime/decode-charset.ts";
 /** `charset` as its label stood; null when none stood there. */
 export type TextFile = { bytes: Buffer; charset: string | null };
 
-/** A file of this label just as it came. */
-export function sameFile(bytes: Buffer, label: string): TextFile {
-  return { bytes, charset: LABEL.test(label) ? label : null };
+/**
+ * The text of a file by its octets, for one whose bytes no charset would give again: what is not exchanged in it stays, byte for
+ * byte. Null for any other. Mailboxes are ASCII, or spelled as programs show their octets.
+ */
+export function octetsOf(bytes: Buffer, label: string): string | null {
+  const isKnown = label === "" || isTable(label) || decodeText(bytes, label).defect === "unknown_charset";
+  return isKnown && !fitsCharset(bytes, label) ? bytes.toString("latin1") : null;
+}
+
+/** The file of such a text. */
+export function octetFile(text: string, label: string): TextFile {
+  const octets = Buffer.from(text.replace(/[^\x00-\xff]/g, "*"), "latin1");
+  return { bytes: octets, charset: LABEL.test(label) ? label : null };
 }
 
 /** A file of this label whose text was not changed; in UTF-8 where the leak gate could not read it. */
@@ -38,7 +48,7 @@ export function changedFile(text: string, before: Buffer, label: string): TextFi
 }
 
 /** Is there a charset in which the text of the file gives just these bytes again? */
-export function fitsCharset(bytes: Buffer, label: string): boolean {
+function fitsCharset(bytes: Buffer, label: string): boolean {
   if (/^(?:utf-8|us-ascii)?$/i.test(label) && isUtf8(bytes)) return true;
   return exactCharset(bytes, label, hasMark(bytes)) !== undefined;
 }
