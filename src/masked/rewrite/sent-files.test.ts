@@ -43,6 +43,7 @@ const CODES: ((guess: string) => string)[] = [
   (guess) => guess,
   (guess) => guess.replace("@", "&#64;"),
   (guess) => guess.replace("@", "=40"),
+  (guess) => `${guess.slice(0, 3)}\u200b${guess.slice(3)}`,
   (guess) => Buffer.from(guess).toString("hex"),
   (guess) => `https://t.example/${Buffer.from(guess).toString("base64url")}/x`,
   (guess) => `${guess.slice(0, 12)}\r\n${guess.slice(12)}`,
@@ -77,7 +78,10 @@ test("in bytes that fit no charset, also where its owner filled something in", (
     "text/csv; charset=x-a; name=a.csv",
   ]) {
     for (const guess of [D, OTHER]) {
-      const content = Buffer.concat([odd, Buffer.from(` you;${guess};${Buffer.from(guess).toString("hex")}\r\n`)]);
+      const content = Buffer.concat([
+        odd,
+        Buffer.from(`${CODES.map((code) => ` you;${code(guess)};`).join("\r\n")}\r\n`),
+      ]);
       for (const { edit, more } of EDITS) {
         const { got, reply } = roundTrip(type, content, edit);
         assert.ok(!got.includes(`;${D};`) && got.includes(odd));

@@ -232,8 +232,9 @@ function readable(work: Work, part: Part, range: Range): Edit[] {
   const bare = isInline ? text.replace(new RegExp(INLINE, "gim"), "| $&") : text;
   const hidden = hider === null ? bare : hideIn(hider, part, bare);
   if (isCard(part)) noteCards(work, hidden);
+  const file = octets === null ? null : noted(work, octetFile(hidden, label));
   if (hidden === text) return [];
-  if (octets !== null) return tokenized(work, part, range, octetFile(hidden, label));
+  if (file !== null) return tokenized(work, part, range, file);
   if (!isInline) return tokenized(work, part, range, changedFile(hidden, content, label));
   const { encoding, body } = encodeText(hidden);
   const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : body;
@@ -266,9 +267,16 @@ function noteCards({ people: { hider } }: Work, text: string): void {
   if (cards.length > 0) hider?.noteObjects(cardMarks(cards));
 }
 
+/** A file that is read octet by octet: what the mailbox gets of it is known as a whole, too. */
+function noted({ people: { hider, budget } }: Work, file: TextFile): TextFile {
+  if (budget.files > 0) hider?.noteObjects([fileMark(file.bytes)]);
+  budget.files -= 1;
+  return file;
+}
+
 /** One that is no text: in a text tokens are written, and that is what comes back. */
 function noteFile({ people: { hider, budget } }: Work, part: Part): void {
-  if (hider === null || part.type.startsWith("text/") || budget.files === 0) return;
+  if (hider === null || part.type.startsWith("text/") || budget.files <= 0) return;
   budget.files -= 1;
   hider.noteObjects([fileMark(contentOf(part))]);
 }

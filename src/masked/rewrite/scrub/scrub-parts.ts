@@ -382,6 +382,8 @@ function scrubFile(part: Part, bytes: Buffer, work: Work): TextFile {
   const label = part.parameters.get("charset")?.trim() ?? "";
   const { files, notes } = work.replacers;
   const octets = octetsOf(bytes, label);
+  // A code in which its reader wrote to the mailbox may be read in another charset alone.
+  if (octets !== null && work.isTaken && work.isSent(fileMark(bytes))) return octetFile("", label);
   const given = octets ?? readText(part, bytes);
   const replaced = (isNote(part) ? notes : files).html(given);
   const text = counted(work, replaced, "file");

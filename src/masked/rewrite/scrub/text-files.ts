@@ -3,23 +3,23 @@
 import { isUtf8 } from "node:buffer";
 import iconv from "iconv-lite";
 import { charsetOf, decodeText } from "../../../mail/mime/decode-charset.ts";
+import { readOctets, writeOctets } from "./octet-text.ts";
 
 /** `charset` as its label stood; null when none stood there. */
 export type TextFile = { bytes: Buffer; charset: string | null };
 
 /**
  * The text of a file by its octets, for one whose bytes no charset would give again: what is not exchanged in it stays, byte for
- * byte. Null for any other. Mailboxes are ASCII, or spelled as programs show their octets.
+ * byte. Null for any other.
  */
 export function octetsOf(bytes: Buffer, label: string): string | null {
   const isKnown = label === "" || isTable(label) || decodeText(bytes, label).defect === "unknown_charset";
-  return isKnown && !fitsCharset(bytes, label) ? bytes.toString("latin1") : null;
+  return isKnown && !fitsCharset(bytes, label) ? readOctets(bytes) : null;
 }
 
 /** The file of such a text. */
 export function octetFile(text: string, label: string): TextFile {
-  const octets = Buffer.from(text.replace(/[^\x00-\xff]/g, "*"), "latin1");
-  return { bytes: octets, charset: LABEL.test(label) ? label : null };
+  return { bytes: writeOctets(text), charset: LABEL.test(label) ? label : null };
 }
 
 /** A file of this label whose text was not changed; in UTF-8 where the leak gate could not read it. */
