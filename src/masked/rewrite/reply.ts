@@ -2,6 +2,7 @@
 // and scrubbed, and the leak gate over the finished bytes. Who may reply and to whom is decided before.
 
 import { splitMessage } from "../../mail/mime/parse-head.ts";
+import { type Part, parseStructure } from "../../mail/mime/parse-structure.ts";
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "../../mail/mime/write/encode-header.ts";
 import { type Change, createLedger } from "./changes.ts";
 import { closeInFiles, closeInNotes, closeInTexts } from "./close/close-look.ts";
@@ -11,7 +12,7 @@ import { hiddenForms } from "./hidden-forms.ts";
 import { withRuns } from "./scrub/encoded-runs.ts";
 import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
-import { type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
+import { PART_LIMITS, type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
 import { keepingSent, objectDigest, rejoining, restoring, type SentContent } from "./sent-content.ts";
 import { type Reported, type ReportedLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
 import { isLineDigest } from "./wrapped-lines.ts";
@@ -75,7 +76,8 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   if (first.kind === "refused") return first;
   // What nobody could look into a closer look cannot open either.
   const isMended = first.leaks.length > 0 && !first.leaks.some(({ isUnopened }) => isUnopened);
-  const second = isMended ? look(bytes, order, steps, true) : first;
+  const isShort = isMended && textOctets(parseStructure(bytes, PART_LIMITS).root) <= CLOSE_OCTETS_MAX;
+  const second = isShort ? look(bytes, order, steps, true) : first;
   const { finished, searched, leaks, unopened } =
     second.kind === "looked" && second.leaks.length === 0 ? second : first;
   const reported = withFiles(searched.bytes, unopened);
@@ -83,6 +85,14 @@ export function buildReply(bytes: Buffer, order: ReplyOrder, steps: ReplySteps =
   const { bytes: built, redactions, changes } = finished;
   const why = tellLeaks({ bytes: searched.bytes, leaks }, wordsOf(order), steps.gate);
   return { kind: "held", bytes: built, redactions, unopened: reported, changes, ...why };
+}
+
+/** A close look takes two to three times the first: with more text a worker has no time for it. */
+const CLOSE_OCTETS_MAX = 1_500_000;
+
+function textOctets(part: Part): number {
+  if (part.children) return part.children.reduce((sum, child) => sum + textOctets(child), 0);
+  return /^(?:text|message)\//.test(part.type) ? part.body.length : 0;
 }
 
 type Built = Extract<BuiltReply, { kind: "built" }>;

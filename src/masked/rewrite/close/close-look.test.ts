@@ -162,6 +162,12 @@ describe("the text of a reply", () => {
     );
   });
 
+  it("is held where there is more of it than there is time for", () => {
+    const text = (count: number) => replyOf(`Content-Type: text/plain\n\n${PEM(D)}${"some words\n".repeat(count)}`);
+    assert.equal(text(10_000).kind, "built");
+    assert.equal(text(150_000).kind, "held");
+  });
+
   it("is read in one pass, however much of it seems to be in a code", () => {
     for (const line of ["begin 644 a\n`\n", "begin 644 a\nM;6%I\n", "-----BEGIN X-----\n", `${"a".repeat(40)}\n`]) {
       const started = process.cpuUsage().user;
