@@ -37,13 +37,11 @@ export function splitFields(bytes: Buffer): SplitFields {
 
 /** The position after the CRLF that ends the field: the first one not followed by white space (RFC 5322 §2.2.3). */
 function endOfField(bytes: Buffer, start: number): number {
-  let from = start;
-  for (;;) {
-    const at = bytes.indexOf(CRLF, from);
-    if (at < 0) return bytes.length;
-    if (!isSpace(bytes[at + 2])) return at + 2;
-    from = at + 2;
+  // One byte is found in a third of the time that two take.
+  for (let at = bytes.indexOf(LF, start + 1); at >= 0; at = bytes.indexOf(LF, at + 1)) {
+    if (bytes[at - 1] === CR && !isSpace(bytes[at + 1])) return at + 1;
   }
+  return bytes.length;
 }
 
 // RFC 5322 §4.5: white space may stand before the colon, and no other: `From` with a no-break space is another name.
@@ -58,24 +56,35 @@ function fieldName(field: Buffer): string {
  * CRLF. The caller drops the final CRLF for the DKIM-Signature field itself (§3.7).
  */
 export function canonicalizeHeader(field: Buffer, mode: Canonicalization): Buffer {
-  const end = endsWithCrlf(field, field.length) ? field.length - 2 : field.length;
-  if (mode === "simple") return Buffer.concat([field.subarray(0, end), CRLF]);
-  const colon = field.indexOf(COLON);
-  const out = Buffer.allocUnsafe(end + 2);
-  let n = 0;
-  if (colon >= 0 && colon < end) {
-    n = writeName(field, colon, out);
+  if (mode === "simple") return Buffer.concat([field.subarray(0, endOfLine(field)), CRLF]);
+  const out = Buffer.allocUnsafe(field.length + CRLF.length);
+  return out.subarray(0, writeRelaxedHeader(field, out, 0));
+}
+
+/** Writes the relaxed form to `out` from `at` on, no more than the field's own bytes and two; returns where it ends. */
+export function writeRelaxedHeader(field: Buffer, out: Buffer, at: number): number {
+  const end = endOfLine(field);
+  let colon = 0;
+  while (colon < end && field[colon] !== COLON) colon++;
+  const isNamed = colon < end;
+  let n = at;
+  if (isNamed) {
+    n = writeName(field, colon, out, n);
     out[n++] = COLON;
   }
-  n = writeValue(field.subarray(colon < end ? colon + 1 : 0, end), out, n);
+  n = writeValue(field.subarray(isNamed ? colon + 1 : 0, end), out, n);
   out[n++] = CR;
   out[n++] = LF;
-  return out.subarray(0, n);
+  return n;
+}
+
+function endOfLine(field: Buffer): number {
+  return endsWithCrlf(field, field.length) ? field.length - CRLF.length : field.length;
 }
 
 /** The field name in lower case, without the white space before the colon. */
-function writeName(field: Buffer, colon: number, out: Buffer): number {
-  let n = 0;
+function writeName(field: Buffer, colon: number, out: Buffer, at: number): number {
+  let n = at;
   for (let i = 0; i < colon; i++) {
     const byte = field[i]!;
     if (byte === CR || byte === LF || isSpace(byte)) continue;

@@ -3,7 +3,7 @@
 // Does not read keys, choose domains or change the message: the caller puts the returned lines in front of it.
 import { createHash, type KeyObject, sign } from "node:crypto";
 import { hashBody } from "./body-hash.ts";
-import { canonicalizeHeader, type HeaderField, splitFields } from "./canonicalize.ts";
+import { canonicalizeHeader, type HeaderField, splitFields, writeRelaxedHeader } from "./canonicalize.ts";
 
 export type DkimAlgorithm = "rsa" | "ed25519";
 
@@ -57,9 +57,7 @@ export async function signMessage(
   const { fields: given, body } = splitFields(bytes);
   const fields = above ? [...splitFields(above).fields, ...given] : given;
   const bodyHash = (await hashBody(body, "relaxed", [])).by_length.get(null)!;
-  const selected = selectFields(fields);
-  const signed = Buffer.concat(selected.map((entry) => entry.bytes));
-  const names = selected.map((entry) => entry.name);
+  const { names, signed } = selectFields(fields);
   const tags = { t: Math.floor(now_s), bodyHash, names };
   return Buffer.concat(await Promise.all(keys.map((key) => signWith(key, signed, tags))));
 }
@@ -117,28 +115,32 @@ function foldOn(field: string, base64: string): string {
 }
 
 /**
- * The fields of h= in order with their canonical bytes. Of several fields with one name the last comes first (RFC 6376
- * §5.4.2); an entry beyond the fields that exist stands for none and has no bytes.
+ * The names of h= in order, and the canonical bytes of their fields. Of several fields with one name the last comes first (RFC
+ * 6376 §5.4.2); a name beyond the fields that exist stands for none and has no bytes.
  */
-function selectFields(fields: HeaderField[]): { name: string; bytes: Buffer }[] {
-  const byName = new Map<string, Buffer[]>();
-  for (const field of fields) {
-    const name = field.name.toLowerCase();
-    const same = byName.get(name);
-    if (same) same.push(field.bytes);
-    else byName.set(name, [field.bytes]);
-  }
-  const selected: { name: string; bytes: Buffer }[] = [];
+function selectFields(fields: HeaderField[]): { names: string[]; signed: Buffer } {
+  const byName = Map.groupBy(fields, ({ name }) => name.toLowerCase());
+  const names: string[] = [];
+  const selected: Buffer[] = [];
   const take = (name: string): number => {
     const all = byName.get(name.toLowerCase()) ?? [];
-    const found = all.slice(-FIELDS_PER_NAME_MAX).reverse();
-    for (const bytes of found) selected.push({ name, bytes: canonicalizeHeader(bytes, "relaxed") });
+    for (const { bytes } of all.slice(-FIELDS_PER_NAME_MAX).reverse()) {
+      names.push(name);
+      selected.push(bytes);
+    }
     return all.length;
   };
   for (const name of OVERSIGNED) {
     // Beyond the limit one more in the list would mean the next field, not that there is none.
-    if (take(name) <= FIELDS_PER_NAME_MAX) selected.push({ name, bytes: Buffer.alloc(0) });
+    if (take(name) <= FIELDS_PER_NAME_MAX) names.push(name);
   }
   for (const name of SIGNED_IF_PRESENT) take(name);
-  return selected;
+  const room = Buffer.allocUnsafe(selected.reduce((sum, { length }) => sum + length + 2, 0));
+  return {
+    names,
+    signed: room.subarray(
+      0,
+      selected.reduce((at, field) => writeRelaxedHeader(field, room, at), 0),
+    ),
+  };
 }
