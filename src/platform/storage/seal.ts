@@ -46,8 +46,8 @@ const TAG_BYTES = 16;
 const HEAD_BYTES = 2 + NONCE_BYTES + TAG_BYTES;
 /** Derived keys are remembered for the contexts in use; a context for each record simply passes through. */
 const KEYS_MAX = 1_000;
-/** A mail to an alias asks for the same ten digests at each step, and for half of them with each mail. */
-const REMEMBERED_MAX = 2_000;
+/** A mail to an alias asks for the same ten digests at each step, and for half of them with each mail: of a few thousand aliases. */
+const REMEMBERED_MAX = 10_000;
 const OFTEN_BYTES_MAX = 1_000;
 
 /** What a value that is sealed now with the data key of this number begins with. */
