@@ -39,15 +39,25 @@ export function noticingAddresses(hider: ContentHider) {
 /** Adds the addresses that any reading of the text names, in lower case, at most NAMED_MAX in all. */
 export function collectNamed(source: string, named: Set<string>): void {
   collect(source, named);
+  if (MAY_NAME.test(source)) collectDisguised(source.slice(0, DISGUISED_CHARS_MAX), named);
+  // Links that track their reader hold who that is.
+  for (const octets of base64Readings(source.slice(0, DISGUISED_CHARS_MAX)))
+    collect(octets.replaceAll("\0", ""), named);
+}
+
+/**
+ * Where nothing of this stands, no reading names an address: nothing beyond printable ASCII, no sign that codes or tags are made
+ * of, and no word for the sign, over two lines or in quotes either.
+ */
+const MAY_NAME = /[^\t\r\n\x20-\x7e]|[@<&%\\=]|[\s_([{>|-]a[\s>|]*t[\s_)\]}>|-]|arroba|urldefense/i;
+
+function collectDisguised(source: string, named: Set<string>): void {
   const isJoint = (text: string) => text.includes("@") || SPOKEN.test(text);
-  for (const one of undisguised(source.slice(0, DISGUISED_CHARS_MAX), true, isJoint)) {
+  for (const one of undisguised(source, true, isJoint)) {
     const text = one.replaceAll(GAP, "");
     collect(text, named);
     collectSpoken(text, named);
   }
-  // Links that track their reader hold who that is.
-  for (const octets of base64Readings(source.slice(0, DISGUISED_CHARS_MAX)))
-    collect(octets.replaceAll("\0", ""), named);
 }
 
 const LOCAL = /([\p{L}\p{N}._%+-]+)"?[ \t\u00a0]{0,2}$/u;

@@ -8,7 +8,13 @@ import { decodeTransfer } from "../../../mail/mime/decode-transfer.ts";
 import { readableValue, unfoldedValue } from "../../../mail/mime/header-text.ts";
 import { type Header, splitMessage } from "../../../mail/mime/parse-head.ts";
 import { defaultParseLimits } from "../../../mail/mime/parse-message.ts";
-import { type Part, parseStructure, type StructureDefect, withLineFeeds } from "../../../mail/mime/parse-structure.ts";
+import {
+  type Part,
+  parseStructure,
+  type Structure,
+  type StructureDefect,
+  withLineFeeds,
+} from "../../../mail/mime/parse-structure.ts";
 import { fileHeader } from "../../../mail/mime/part-headers.ts";
 import { encodeBase64, encodeText } from "../../../mail/mime/write/encode-body.ts";
 import { textHeader } from "../../../mail/mime/write/encode-header.ts";
@@ -91,8 +97,17 @@ export function calendarPeople(bytes: Buffer): readonly string[] {
   return named;
 }
 
+/** A mail is asked about before it is written for each of its mailboxes. */
+const structures = new WeakMap<Buffer, Structure>();
+
+function structureOf(bytes: Buffer): Structure {
+  const known = structures.get(bytes) ?? parseStructure(bytes, defaultParseLimits);
+  structures.set(bytes, known);
+  return known;
+}
+
 function calendarTexts(bytes: Buffer, budget: Budget, nesting: number): string[] {
-  return leavesOf(parseStructure(bytes, defaultParseLimits).root).flatMap((part) => {
+  return leavesOf(structureOf(bytes).root).flatMap((part) => {
     if (isCalendar(part)) return takes(budget, contentOf(part)) ? [readCalendar(part)] : [];
     return isMessage(part) && nesting < NESTING_MAX ? calendarTexts(contentOf(part), budget, nesting + 1) : [];
   });
@@ -101,11 +116,12 @@ function calendarTexts(bytes: Buffer, budget: Budget, nesting: number): string[]
 function guardMessage(given: Buffer, people: Guarding, nesting: number): Buffer {
   // parseStructure would read a copy.
   const bytes = withLineFeeds(given);
-  const { root, defects } = parseStructure(bytes, defaultParseLimits);
+  const { root, defects } = structureOf(bytes);
   const work: Work = { bytes, root, defects, people, nesting };
-  const { body_offset } = splitMessage(bytes);
   // A head that is too long hides the types of parts.
-  if (defects.has("head_too_large")) return applied(bytes, replaced(work, root, [body_offset, bytes.length]));
+  if (defects.has("head_too_large")) {
+    return applied(bytes, replaced(work, root, [splitMessage(bytes).body_offset, bytes.length]));
+  }
   const leaves = leavesOf(root);
   const edits = leaves.flatMap((part) => guardPart(part, work));
   if (nesting > 0) edits.unshift(...hiddenHead(work));
