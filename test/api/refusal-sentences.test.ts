@@ -33,13 +33,7 @@ const CASES: [method: string, path: string, body: unknown, field: string, senten
     "events",
     "the 'events' field must not be empty",
   ],
-  [
-    "POST",
-    "/v1/webhooks",
-    { url: "https://hooks.example/", domain_id: "shop" },
-    "domain_id",
-    "the 'domain_id' field must be a UUID",
-  ],
+  ["GET", "/v1/emails?domain_id=shop", undefined, "domain_id", "the 'domain_id' query parameter must be a UUID"],
 ];
 
 for (const [method, path, body, field, sentence] of CASES) {
