@@ -1439,6 +1439,7 @@ create table person (
   totp_step bigint default 0 not null,
   created_at timestamp with time zone not null,
   oidc_subject text,
+  is_proven boolean default true not null,
   constraint person_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX person_email ON person USING btree (email);
@@ -1461,6 +1462,7 @@ create table person_link (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
+  is_mailed boolean default false not null,
   constraint person_link_pkey PRIMARY KEY (digest),
   constraint person_link_kind_check CHECK ((kind = ANY (ARRAY['set_up'::text, 'invitation'::text, 'reset'::text, 'sign_up'::text]))),
   constraint person_link_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id),

@@ -3,7 +3,8 @@
 import type { Query, Tx } from "../platform/database/db.ts";
 import type { LinkKind, PersonRole, PersonRow } from "./types.ts";
 
-const PERSON = "id, email, name, password, is_operator, totp, totp_confirmed_at, totp_step, oidc_subject, created_at";
+const PERSON =
+  "id, email, name, password, is_operator, totp, totp_confirmed_at, totp_step, oidc_subject, is_proven, created_at";
 const PERSON_OF_P = PERSON.replaceAll(/\b[a-z_]+\b/g, "p.$&");
 
 // People -------------------------------------------------------------------------------------------------------------
@@ -21,10 +22,17 @@ export function findPerson(db: Query, id: string) {
   return db.query<PersonRow>(`select ${PERSON} from person where id = $1`, [id]);
 }
 
-export function insertPerson(tx: Tx, row: Pick<PersonRow, "id" | "email" | "name" | "is_operator" | "created_at">) {
-  return tx.execute("insert into person (id, email, name, is_operator, created_at) values ($1, $2, $3, $4, $5)", [
-    ...[row.id, row.email, row.name, row.is_operator, row.created_at],
-  ]);
+export type NewPerson = Pick<PersonRow, "id" | "email" | "name" | "is_operator" | "is_proven" | "created_at">;
+
+export function insertPerson(tx: Tx, row: NewPerson) {
+  return tx.execute(
+    "insert into person (id, email, name, is_operator, is_proven, created_at) values ($1, $2, $3, $4, $5, $6)",
+    [row.id, row.email, row.name, row.is_operator, row.is_proven, row.created_at],
+  );
+}
+
+export function setProven(tx: Tx, personId: string) {
+  return tx.execute("update person set is_proven = true where id = $1", [personId]);
 }
 
 /** Index: person_oidc. */
@@ -225,22 +233,24 @@ export type LinkRow = {
   email: string | null;
   role: PersonRole | null;
   drops_factors: boolean;
+  /** Nobody but the reader of the address's mail has seen it. */
+  is_mailed: boolean;
   created_at: Date;
   expires_at: Date;
 };
 
 export function insertLink(db: Query, row: LinkRow) {
-  return db.execute(
-    `insert into person_link (id, digest, kind, org_id, person_id, email, role, drops_factors, created_at, expires_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-    [
-      ...[row.id, row.digest, row.kind, row.org_id, row.person_id],
-      ...[row.email, row.role, row.drops_factors, row.created_at, row.expires_at],
-    ],
-  );
+  return db.execute(`insert into person_link (${LINK}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, [
+    ...[row.id, row.digest, row.kind, row.org_id, row.person_id, row.email, row.role],
+    ...[row.drops_factors, row.is_mailed, row.created_at, row.expires_at],
+  ]);
 }
 
-const LINK = "id, digest, kind, org_id, person_id, email, role, drops_factors, created_at, expires_at";
+const LINK = "id, digest, kind, org_id, person_id, email, role, drops_factors, is_mailed, created_at, expires_at";
+
+export function setShown(db: Query, digest: Buffer) {
+  return db.execute("update person_link set is_mailed = false where digest = $1", [digest]);
+}
 
 export function findLink(db: Query, digest: Buffer, now: Date) {
   return db.query<LinkRow>(

@@ -14,6 +14,8 @@ export type PersonRow = {
   totp_confirmed_at: Date | null;
   totp_step: number;
   oidc_subject: string | null;
+  /** Mail to the address reaches them: a link that was mailed was used, or their provider says so. */
+  is_proven: boolean;
   created_at: Date;
 };
 

@@ -54,20 +54,40 @@ export async function makeResetLink(
 ): Promise<{ link: string; person_id: string } | null> {
   const [person] = await queries.findPersonByEmail(world.db, email.trim().toLowerCase());
   if (!person) return null;
-  await queries.dropUnusedLinks(world.db, "reset", person.id);
-  const link = await make(world, { kind: "reset", person_id: person.id, email: person.email, drops_factors });
-  return { link, person_id: person.id };
+  return { link: await makeReset(world, person, { drops_factors, is_mailed: false }), person_id: person.id };
 }
 
-/** A link with which whoever reads the mail of this address makes an organization of their own; earlier ones stop. */
+/**
+ * The same to be mailed, and shown to nobody. Who proves an address by it that nobody proved before is rid of passkeys and an
+ * authenticator app as well: whoever was shown the link of an invitation may have set them up.
+ */
+export function makeMailedReset(world: LinkWorld, person: PersonRow): Promise<string> {
+  return makeReset(world, person, { drops_factors: !person.is_proven, is_mailed: true });
+}
+
+async function makeReset(
+  world: LinkWorld,
+  { id, email }: PersonRow,
+  how: Pick<queries.LinkRow, "drops_factors" | "is_mailed">,
+): Promise<string> {
+  await queries.dropUnusedLinks(world.db, "reset", id);
+  return make(world, { kind: "reset", person_id: id, email, ...how });
+}
+
+/** Before a link that could not be mailed is shown: whoever sees it may not read the mail of the address. */
+export async function noteShown(world: Pick<World, "db">, link: string): Promise<void> {
+  await queries.setShown(world.db, tokenDigest(link.slice(link.indexOf("#") + 1)));
+}
+
+/** A link, to be mailed, with which whoever reads the mail of this address makes an organization of their own; earlier ones stop. */
 export async function makeSignUpLink(world: LinkWorld, email: string): Promise<string> {
   await queries.dropSignUpLinks(world.db, email);
-  return make(world, { kind: "sign_up", email, role: "owner" });
+  return make(world, { kind: "sign_up", email, role: "owner", is_mailed: true });
 }
 
 export type Invited = { invitation: queries.Invitation; link: string };
 
-/** An invitation to an organization; the link is shown once. */
+/** An invitation to an organization, whose link is to be mailed. */
 export async function invite(
   world: LinkWorld,
   orgId: string,
@@ -78,7 +98,7 @@ export async function invite(
   if (members.some((member) => member.email === address))
     throw new Refusal("already_exists", "the person with this address belongs to the organization already");
   await world.db.asOrg(orgId, (tx) => queries.dropInvitationsOf(tx, orgId, address));
-  const made = prepare(world, { kind: "invitation", org_id: orgId, email: address, role });
+  const made = prepare(world, { kind: "invitation", org_id: orgId, email: address, role, is_mailed: true });
   await world.db.asOrg(orgId, (tx) => queries.insertLink(tx, made.row));
   const { id, created_at, expires_at } = made.row;
   return { invitation: { id, email: address, role, created_at, expires_at }, link: made.link };
@@ -97,7 +117,12 @@ function prepare(world: LinkWorld, what: NewLink): { row: queries.LinkRow; link:
   const now = world.clock.now();
   const row = {
     ...{ id: world.random.uuid(), digest: tokenDigest(token), org_id: null, person_id: null, email: null, role: null },
-    ...{ drops_factors: false, created_at: new Date(now), expires_at: new Date(now + VALID_MS[what.kind]) },
+    ...{
+      drops_factors: false,
+      is_mailed: false,
+      created_at: new Date(now),
+      expires_at: new Date(now + VALID_MS[what.kind]),
+    },
     ...what,
   };
   return { row, link: `${world.config.base_url}/${PAGES[what.kind]}#${token}` };
@@ -145,10 +170,13 @@ export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | nu
   try {
     return await world.db.transaction(async (tx) => {
       if ((await queries.useLink(tx, link.digest, new Date(world.clock.now()))) === 0) throw gone();
-      const person_id = plan.person_id ?? (await makePerson(world, tx, plan));
+      // The first person of an installation is whoever started it: nobody was before them.
+      const is_proven = link.is_mailed || link.kind === "set_up";
+      const person_id = plan.person_id ?? (await makePerson(world, tx, { ...plan, is_proven }));
       if (plan.passkey !== null) await keepPasskey(tx, plan.passkey, "First passkey");
       if (password !== null) await queries.setPassword(tx, person_id, password);
       if (link.kind === "reset") await afterReset(tx, link, person_id);
+      if (plan.person_id !== null && link.is_mailed) await queries.setProven(tx, person_id);
       const org_id = asked === null ? link.org_id : await openOrganization(world, tx, asked);
       if (link.kind !== "reset") await join(world, tx, { ...link, org_id }, person_id);
       return { person_id, kind: link.kind, joined: org_id };
@@ -210,7 +238,7 @@ export async function joinByInvitation(
   const plan = { person_id: null, email, name: checkName(name), password: null, passkey: null };
   return world.db.transaction(async (tx) => {
     if ((await queries.useLink(tx, link.digest, new Date(world.clock.now()))) === 0) throw gone();
-    const person_id = await makePerson(world, tx, plan);
+    const person_id = await makePerson(world, tx, { ...plan, is_proven: true });
     await queries.setOidcSubject(tx, person_id, subject);
     await join(world, tx, link, person_id);
     return { person_id, org_id };
@@ -227,9 +255,11 @@ function neededPassword({ password }: LinkUse, email: string): string {
   return password;
 }
 
-async function makePerson(world: LinkWorld, tx: Tx, { email, name, passkey }: Plan): Promise<string> {
+async function makePerson(world: LinkWorld, tx: Tx, plan: Plan & { is_proven: boolean }): Promise<string> {
+  const { email, name, passkey, is_proven } = plan;
   const id = passkey?.person_id ?? world.random.uuid();
-  await queries.insertPerson(tx, { id, email, name, is_operator: false, created_at: new Date(world.clock.now()) });
+  const created_at = new Date(world.clock.now());
+  await queries.insertPerson(tx, { id, email, name, is_operator: false, is_proven, created_at });
   return id;
 }
 

@@ -4,7 +4,7 @@ import { organizationAccounts, organizationNamed } from "../../accounts/accounts
 import type { World } from "../../platform/world.ts";
 import * as queries from "../queries.ts";
 import type { Client, Mailer, PersonRow } from "../types.ts";
-import { makeResetLink, makeSignUpLink } from "./links.ts";
+import { makeMailedReset, makeSignUpLink } from "./links.ts";
 
 type MailWorld = Pick<World, "db" | "clock" | "random" | "config" | "log"> & { mailer: Mailer };
 type Invited = { org_id: string; email: string; role: string; link: string; by: Pick<PersonRow, "name" | "email"> };
@@ -31,13 +31,12 @@ export async function mailReset(world: MailWorld, email: string): Promise<void> 
   const [person] = await queries.findPersonByEmail(world.db, email.trim().toLowerCase());
   const org_id = person && (await organizationOf(world, person));
   if (!person || !org_id) return;
-  const made = await makeResetLink(world, person.email, false);
-  if (!made) return;
+  const link = await makeMailedReset(world, person);
   await send(world, {
     ...{ org_id, to: person.email, subject: "A new password for Postern" },
     text: [
       "Somebody, probably you, wants to set a new password. Open this page within 24 hours:",
-      made.link,
+      link,
       "",
       "The link works once. If it was not you, do nothing: your password stays.",
       "",

@@ -8,7 +8,7 @@ import { notePerson } from "../../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Deleted, Named, Nullable } from "../../http/http.ts";
 import { isUuid } from "../../platform/database/db.ts";
 import { notFound, Refusal } from "../../platform/refusal.ts";
-import { invite } from "../links/links.ts";
+import { invite, noteShown } from "../links/links.ts";
 import { mailInvitation } from "../links/mails.ts";
 import { countMail } from "../proof/tries.ts";
 import * as queries from "../queries.ts";
@@ -147,8 +147,10 @@ function mountInvitations(api: Api, world: PeopleWorld): void {
       await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: invitation.id });
       const isMailed = await mailInvitation(world, { ...invitation, org_id: orgId, link, by: request.session.person });
       // Whoever sees the link could use it in the name of whom it is for.
-      if (!isMailed)
+      if (!isMailed) {
+        await noteShown(world, link);
         await noteAct(world, request, { org_id: orgId, operation: "showInvitationLink", id: invitation.id });
+      }
       return reply.code(201).send({ invitation, link: isMailed ? null : link });
     },
   );

@@ -147,7 +147,14 @@ async function joinByDomain(world: PeopleWorld, email: string, { subject, name }
   const at = new Date(world.clock.now());
   try {
     await world.db.transaction(async (tx) => {
-      await queries.insertPerson(tx, { id: person_id, email, name, is_operator: false, created_at: at });
+      await queries.insertPerson(tx, {
+        id: person_id,
+        email,
+        name,
+        is_operator: false,
+        is_proven: true,
+        created_at: at,
+      });
       await queries.setOidcSubject(tx, person_id, subject);
       await queries.insertMembership(tx, { org_id, person_id, role, at });
     });

@@ -4,7 +4,9 @@ import { after, before, it } from "node:test";
 import { type Answer, type TestApi, testApi } from "../../../test/support/api.ts";
 import { type Authenticator, authenticator } from "../../../test/support/authenticator.ts";
 import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
+import { makeMailedReset } from "../links/links.ts";
 import { makeResetLink, makeSetUpLink } from "../people.ts";
+import { findPersonByEmail } from "../queries.ts";
 
 const ORIGIN = "https://api.postern.test";
 const PATH = "/dashboard/api/person/passkeys";
@@ -127,6 +129,35 @@ it("the set-up link makes somebody with a passkey and no password, who keeps a w
   const reset = { token: lost?.link.split("#")[1], password: PASSWORD };
   assert.equal((await browserOf(api).ask("POST", "/dashboard/api/links/use", reset)).status, 200);
   assert.deepEqual(codeOf(await signIn(device.show(await question(), ORIGIN))), [401, "sign_in_failed"]);
+});
+
+it("of somebody who used a link that was shown to another goes with the first password that is set by mail", async () => {
+  const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
+  const { link } = (await owner.ask("POST", path, { email: "shown@example.net", role: "viewer" })).body;
+  const other = browserOf(api);
+  const who = { token: link.split("#")[1], name: "Not Shown" };
+  const { options } = (await other.ask("POST", "/dashboard/api/links/passkey-options", who)).body;
+  const device = authenticator();
+  const used = await other.ask("POST", "/dashboard/api/links/use", { ...who, passkey: device.make(options, ORIGIN) });
+  assert.equal(used.status, 200, JSON.stringify(used.body));
+  assert.equal((await signIn(device.show(await question(), ORIGIN))).status, 200);
+
+  const resetByMail = async () => {
+    const [person] = await findPersonByEmail(api.world.db, "shown@example.net");
+    const token = (await makeMailedReset(api.world, person!)).split("#")[1];
+    const browser = browserOf(api);
+    const answer = await browser.ask("POST", "/dashboard/api/links/use", { token, password: PASSWORD });
+    assert.equal(answer.status, 200, JSON.stringify(answer.body));
+    return browser;
+  };
+  const browser = await resetByMail();
+  assert.deepEqual(codeOf(await signIn(device.show(await question(), ORIGIN))), [401, "sign_in_failed"]);
+  assert.equal((await other.ask("GET", PATH)).status, 401, "its session is over");
+
+  const own = authenticator();
+  assert.equal((await add(browser, own)).status, 201);
+  await resetByMail();
+  assert.equal((await signIn(own.show(await question(), ORIGIN))).status, 200, "what they made themselves stays");
 });
 
 async function member(role: string): Promise<Browser> {

@@ -5,7 +5,7 @@ import { organizationNamed } from "../../accounts/accounts.ts";
 import { notePerson } from "../../audit/audit.ts";
 import { type Api, answers, Closed, Named, Nullable } from "../../http/http.ts";
 import { Refusal } from "../../platform/refusal.ts";
-import { checkAddress, makeSignUpLink } from "../links/links.ts";
+import { checkAddress, makeSignUpLink, noteShown } from "../links/links.ts";
 import { mailSignUp, mailSignUpLink } from "../links/mails.ts";
 import { countClientTry, countMail, countSignUp } from "../proof/tries.ts";
 import { Email } from "../schemas.ts";
@@ -77,6 +77,7 @@ export function mountSignUp(api: Api, world: PeopleWorld): void {
       const link = await makeSignUpLink(world, email);
       await notePerson(world, org_id, { person, request, operation: "createSignUpLink", fields: ["email"] });
       const isMailed = await mailSignUpLink(world, { org_id, email, link });
+      if (!isMailed) await noteShown(world, link);
       return reply.code(201).send({ email, link: isMailed ? null : link });
     },
   );
