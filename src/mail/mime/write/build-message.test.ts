@@ -204,15 +204,25 @@ describe("the structure", () => {
     });
   }
 
-  it("is written by content_id where no disposition is given", { skip: pythonMissing }, () => {
+  it("is inline where no disposition is given and the HTML shows it", { skip: pythonMissing }, () => {
     const unsaid = { ...image, disposition: null };
-    const [html, plain] = readWithPython([
-      buildMessage(message({ text: null, attachments: [unsaid] })).bytes,
-      buildMessage(message({ html: null, attachments: [unsaid] })).bytes,
-    ]);
-    assert.deepEqual(html!.tree, ["multipart/related", "text/html", "image/png"] satisfies Tree);
+    const odd = { ...unsaid, content_id: "<a&b%c@shop.example>" };
+    const [shown, escaped, encoded, unused, plain] = readWithPython(
+      [
+        { html: '<img src="cid:logo">', attachments: [unsaid] },
+        { html: '<img src="cid:a&amp;b%c@shop.example">', attachments: [odd] },
+        { html: '<img src="cid:a%26b%25c%40shop.example">', attachments: [odd] },
+        { html: "<p>See the file.</p>", attachments: [unsaid] },
+        { html: null, text: "See the file.", attachments: [unsaid] },
+      ].map((changes) => buildMessage(message({ text: null, ...changes })).bytes),
+    );
+    for (const one of [shown, escaped, encoded]) {
+      assert.deepEqual(one!.tree, ["multipart/related", "text/html", "image/png"] satisfies Tree);
+      assert.equal(one!.leaves[1]!.disposition, "inline");
+    }
+    assert.deepEqual(unused!.tree, ["multipart/mixed", "text/html", "image/png"] satisfies Tree);
     assert.deepEqual(plain!.tree, ["multipart/mixed", "text/plain", "image/png"] satisfies Tree);
-    assert.deepEqual([html!.leaves[1]!.disposition, plain!.leaves[1]!.disposition], ["inline", "attachment"]);
+    assert.deepEqual([unused!.leaves[1]!.disposition, plain!.leaves[1]!.disposition], ["attachment", "attachment"]);
   });
 });
 

@@ -11,8 +11,8 @@ import { type EncodedBody, encodeBase64, encodePlainOctets, encodeText } from ".
 import { type HeaderMailbox, mailboxHeader, rawHeader, textHeader } from "./encode-header.ts";
 
 /**
- * `content_type` null: by the file's extension. `disposition` null: inline when it has a `content_id` and the message
- * has HTML, else attachment.
+ * `content_type` null: by the file's extension. `disposition` null: inline when the HTML shows its `content_id` (RFC 2392),
+ * else attachment: what is inline and shown nowhere, readers hide.
  */
 export type Attachment = {
   filename: string;
@@ -106,7 +106,8 @@ function formatDate(ms: number): string {
 // multipart/mixed (multipart/report) when there are attachments.
 function bodyPart(input: MessageInput): Part {
   const { html, attachments } = input;
-  const isInline = (file: Attachment) => html !== null && file.content_id !== null && file.disposition !== "attachment";
+  const isInline = ({ content_id, disposition }: Attachment) =>
+    html !== null && content_id !== null && (disposition ?? shownIn(html, content_id)) === "inline";
   const text = input.text === null && html !== null ? null : textPart("plain", input.text ?? "");
   const page = html === null ? null : textPart("html", html);
   const images = attachments.length === 0 ? [] : attachments.filter(isInline).map((file) => filePart(file, "inline"));
@@ -117,6 +118,13 @@ function bodyPart(input: MessageInput): Part {
   const related = page === null ? null : wrap("related", boundary, [page, ...images]);
   const body = wrap("alternative", boundary, [text, related]);
   return wrap(input.report_type ? "report" : "mixed", boundary, [body, ...files], input.report_type);
+}
+
+function shownIn(html: string, contentId: string): "inline" | "attachment" {
+  const id = normalizeContentId(contentId);
+  if (id === null) return "attachment";
+  const forms = [id, encodeURIComponent(id), id.replaceAll("&", "&amp;")];
+  return forms.some((form) => html.includes(`cid:${form}`)) ? "inline" : "attachment";
 }
 
 function textPart(subtype: "plain" | "html", text: string): Part {
