@@ -1,6 +1,7 @@
 // The other aliases of a mailbox: that two aliases belong to one person is known to that person alone. Those that a mail
 // names are treated as the mailbox itself is. What a contact wrote of them comes back to it as it was (sent-content.ts), and
 // to nobody else. They are looked up by what the mail names, because a person may have thousands.
+import { domainOf } from "../../mail/address.ts";
 import type { World } from "../../platform/world.ts";
 import { addressDigest, REPLY_LOCAL, untagged } from "../addresses/addresses.ts";
 import { addressOf } from "../arrive/correspondents.ts";
@@ -25,9 +26,16 @@ export function siblingFinder(
 ): FindSiblings {
   const among = sharing(find);
   const findGlued = gluedFinder(world, among);
+  const isAliasDomain = aliasDomainFinder(world);
   return async (context, named) => {
     const own = addressOf(context.alias);
-    const read = named.map((one) => readingsOf(one).map((reading) => reading.toLowerCase()));
+    const all = named.map((one) => readingsOf(one).map((reading) => reading.toLowerCase()));
+    const domains = [...new Set(all.flat().map(domainOf))];
+    const asked = await Promise.all(domains.map((domain) => isAliasDomain(context.alias.org_id, domain)));
+    const theirs = new Set(domains.filter((_, at) => asked[at]));
+    // Most mail names addresses where the organization has no alias.
+    const read = all.filter(([whole = ""]) => theirs.has(domainOf(whole)));
+    if (read.length === 0) return [];
     const wanted = new Set(read.flat().map(untagged));
     wanted.delete(own);
     const found = await Promise.all([...wanted].map((one) => findAddress(addressDigest(world, one))));
@@ -52,23 +60,19 @@ function sharing(find: FindContext) {
   };
 }
 
-/** A finder of those behind other letters, if mail names an address at a domain that has any: its ends are looked up. */
+/** A finder of those behind other letters: the ends of addresses at domains that have any are looked up. */
 function gluedFinder(world: Pick<World, "db" | "seal">, among: ReturnType<typeof sharing>) {
-  const isAliasDomain = aliasDomainFinder(world);
   return async (context: AliasContext, named: ReadonlySet<string>): Promise<string[]> => {
     const { alias, destinations } = context;
     const isOurs = (one: string) => one === addressOf(alias) || REPLY_LOCAL.test(one.slice(0, one.lastIndexOf("@")));
-    const others = [...named].filter((one) => !isOurs(untagged(one)));
-    const byDomain = Map.groupBy(others, (one) => one.slice(one.lastIndexOf("@") + 1));
-    const asked = await Promise.all([...byDomain.keys()].map((domain) => isAliasDomain(alias.org_id, domain)));
-    const domains = [...byDomain.keys()].filter((_, at) => asked[at]);
-    if (domains.length === 0) return [];
-    const close = domains.flatMap((domain) => byDomain.get(domain) ?? []);
+    const close = [...named].filter((one) => !isOurs(untagged(one)));
+    if (close.length === 0) return [];
     const ends = endsOf(close, ENDS_MAX);
     if (ends !== null) {
       const digests = [...ends].map((one) => addressDigest(world, one));
       return gluedAmong(close, new Set(await among(context, await findAddresses(world.db, digests))));
     }
+    const domains = [...new Set(close.map(domainOf))];
     const person = { destinations: destinations.map(({ id }) => id), domains };
     return gluedAmong(close, new Set(await findAddressesOfPerson(world.db, alias.org_id, person)));
   };
