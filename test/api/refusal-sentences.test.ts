@@ -45,6 +45,17 @@ for (const [method, path, body, field, sentence] of CASES) {
   });
 }
 
+test("a field that is missing is looked for among the first twenty that are not known", async () => {
+  const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`x${n}`, 1]));
+  for (const [body, sentence] of [
+    [{ ...fields(19), frm: "a@b.example" }, "the 'from' field is required; 'frm' is not known; did you mean `from`?"],
+    [{ ...fields(20), frm: "a@b.example" }, "the 'from' field is required; 'x0' is not known"],
+  ] as const) {
+    const answer = await api.ask("POST", "/v1/send", body);
+    assert.deepEqual([answer.status, (answer.body as { error: string }).error], [400, sentence]);
+  }
+});
+
 test("where a value may have several forms, what is wrong with the one it has is said, else which there are", async () => {
   const mail = { from: "a@b.example", to: ["c@d.example"], subject: "x", text_body: "x" };
   for (const [reply_to, field, sentence] of [

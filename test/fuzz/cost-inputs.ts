@@ -162,6 +162,8 @@ export const KNOWN: readonly CostInput[] = [
     piece: '"k#":1,',
     bytes: 23 * MIB,
   })),
+  // Each is compared with the fields that are known.
+  { path: "/v1/send", field: "body", piece: '"#":1,', bytes: 40 * KIB },
   { path: "/v1/send", field: "html_body", piece: "<", bytes: 20 * MIB },
   { path: "/v1/send", field: "html_body", piece: "&amp;", bytes: 20 * MIB },
   { path: "/v1/send/batch", field: "emails", piece: "{},", bytes: 8 * MIB },
