@@ -133,7 +133,7 @@ const FROM_MAX = 1_000;
 
 type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;
 
-/** `taken`: with nothing in the place of what the contact sent. */
+/** `taken`: with nothing in the place of what the contact sent; `isClose`: with the close look (close/close-look.ts). */
 type Writing = { taken: boolean; isClose: boolean };
 
 function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, { taken, isClose }: Writing): Written {

@@ -59,7 +59,7 @@ export async function makeResetLink(
 
 /**
  * The same to be mailed, and shown to nobody. Who proves an address by it that nobody proved before is rid of passkeys and an
- * authenticator app as well: whoever was shown the link of an invitation may have set them up.
+ * authenticator app as well: somebody who was shown the link of an invitation may have set them up.
  */
 export function makeMailedReset(world: LinkWorld, person: PersonRow): Promise<string> {
   return makeReset(world, person, { drops_factors: !person.is_proven, is_mailed: true });
@@ -74,12 +74,12 @@ async function makeReset(
   return make(world, { kind: "reset", person_id: id, email, ...how });
 }
 
-/** Before a link that could not be mailed is shown: whoever sees it may not read the mail of the address. */
+/** Before a link that could not be mailed is shown: somebody else than the reader of the address's mail will see it. */
 export async function noteShown(world: Pick<World, "db">, link: string): Promise<void> {
   await queries.setShown(world.db, tokenDigest(link.slice(link.indexOf("#") + 1)));
 }
 
-/** A link, to be mailed, with which whoever reads the mail of this address makes an organization of their own; earlier ones stop. */
+/** A link, to be mailed, with which the reader of this address's mail makes an organization of their own; earlier ones stop. */
 export async function makeSignUpLink(world: LinkWorld, email: string): Promise<string> {
   await queries.dropSignUpLinks(world.db, email);
   return make(world, { kind: "sign_up", email, role: "owner", is_mailed: true });
@@ -170,7 +170,7 @@ export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | nu
   try {
     return await world.db.transaction(async (tx) => {
       if ((await queries.useLink(tx, link.digest, new Date(world.clock.now()))) === 0) throw gone();
-      // The first person of an installation is whoever started it: nobody was before them.
+      // The first person of an installation started it: nobody was there before.
       const is_proven = link.is_mailed || link.kind === "set_up";
       const person_id = plan.person_id ?? (await makePerson(world, tx, { ...plan, is_proven }));
       if (plan.passkey !== null) await keepPasskey(tx, plan.passkey, "First passkey");

@@ -146,7 +146,7 @@ function mountInvitations(api: Api, world: PeopleWorld): void {
       const { invitation, link } = await invite(world, orgId, request.body);
       await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: invitation.id });
       const isMailed = await mailInvitation(world, { ...invitation, org_id: orgId, link, by: request.session.person });
-      // Whoever sees the link could use it in the name of whom it is for.
+      // Somebody who sees the link could use it in the name of the person it is for.
       if (!isMailed) {
         await noteShown(world, link);
         await noteAct(world, request, { org_id: orgId, operation: "showInvitationLink", id: invitation.id });

@@ -143,8 +143,9 @@ function guardPart(part: Part, work: Work): Edit[] {
   if (isUnreadable(part, work)) return replaced(work, part, range);
   if (isCalendar(part)) return rewritten(work, part, range);
   if (!isMessage(part)) {
-    noteFile(work, part);
+    // In a text tokens are written, and that is what comes back.
     if (part.type.startsWith("text/")) return readable(work, part, range);
+    noteFile(work, () => contentOf(part));
     if (isCard(part)) noteCards(work, decodeText(contentOf(part), part.parameters.get("charset") ?? "").text);
     return [];
   }
@@ -248,7 +249,9 @@ function readable(work: Work, part: Part, range: Range): Edit[] {
   const bare = isInline ? text.replace(new RegExp(INLINE, "gim"), "| $&") : text;
   const hidden = hider === null ? bare : hideIn(hider, part, bare);
   if (isCard(part)) noteCards(work, hidden);
-  const file = octets === null ? null : noted(work, octetFile(hidden, label));
+  const file = octets === null ? null : octetFile(hidden, label);
+  // What the mailbox gets of it is known as a whole, too.
+  if (file !== null) noteFile(work, () => file.bytes);
   if (hidden === text) return [];
   if (file !== null) return tokenized(work, part, range, file);
   if (!isInline) return tokenized(work, part, range, changedFile(hidden, content, label));
@@ -283,18 +286,11 @@ function noteCards({ people: { hider } }: Work, text: string): void {
   if (cards.length > 0) hider?.noteObjects(cardMarks(cards));
 }
 
-/** A file that is read octet by octet: what the mailbox gets of it is known as a whole, too. */
-function noted({ people: { hider, budget } }: Work, file: TextFile): TextFile {
-  if (budget.files > 0) hider?.noteObjects([fileMark(file.bytes)]);
+/** A file that is known by all its bytes, as it comes back. */
+function noteFile({ people: { hider, budget } }: Work, content: () => Buffer): void {
+  if (hider === null || budget.files === 0) return;
   budget.files -= 1;
-  return file;
-}
-
-/** One that is no text: in a text tokens are written, and that is what comes back. */
-function noteFile({ people: { hider, budget } }: Work, part: Part): void {
-  if (hider === null || part.type.startsWith("text/") || budget.files <= 0) return;
-  budget.files -= 1;
-  hider.noteObjects([fileMark(contentOf(part))]);
+  hider.noteObjects([fileMark(content())]);
 }
 
 function isFile(part: Part): boolean {

@@ -1,5 +1,5 @@
-// Text within octets that were decoded from a code: what is hidden in it is exchanged, and all the rest stays. Octets that are no
-// text are left alone, because lengths and sums in them would be wrong then.
+// Text within octets that were decoded from a code: what is hidden in it is exchanged, and all the rest stays. Octets of another
+// kind are left alone, because lengths and sums in them would be wrong then.
 import { isUtf8 } from "node:buffer";
 import type { Replaced } from "../scrub/replace-addresses.ts";
 
@@ -18,7 +18,7 @@ const UTF8: Codec = { read: (octets) => octets.toString(), write: (text) => Buff
 
 const IS_TEXT = /^[\t\n\r\x20-\x7e\x80-\ufffd]*$/;
 
-/** The octets with other text in them; null where nothing is hidden, or where they are no text. */
+/** The octets with other text in them; null where nothing is hidden, or where they are not text. */
 export function exchangedOctets(octets: Buffer, exchange: Exchanging): Buffer | null {
   const whole = octets.length % 2 === 0;
   for (const { read, write } of [isUtf8(octets) ? UTF8 : LATIN, ...(whole ? [WIDE, WIDE_SWAPPED] : [])]) {

@@ -1,5 +1,5 @@
 // Certificates and what else stands in text between such lines (RFC 7468). One that holds what is hidden is exchanged as a
-// whole: a letter less, and it is none any more. OpenPGP is not among them (scrub/armor.ts).
+// whole: with a letter less it could not be read. OpenPGP is not among them (scrub/armor.ts).
 import { HIDDEN } from "../scrub/encoded-runs.ts";
 
 const BEGIN = /-{5}BEGIN (?!PGP)([A-Z0-9 ]{1,60})-{5}/g;

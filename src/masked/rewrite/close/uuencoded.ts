@@ -1,4 +1,5 @@
 // Text in uuencode (POSIX.1-2017, uuencode): decoded, exchanged and encoded again, in the lines and quotes that it stood in.
+import { decodeTransfer } from "../../../mail/mime/decode-transfer.ts";
 import { decodeEntities } from "../../../mail/mime/html-entities.ts";
 import { type Exchanging, exchangedOctets } from "./encoded-text.ts";
 
@@ -49,8 +50,9 @@ type Within = { marks: string; isHtml: boolean };
 
 function blockAgain(lines: readonly Line[], { marks, isHtml }: Within, exchange: Exchanging): Line[] | null {
   if (lines.some(({ letters }) => !letters.startsWith(marks))) return null;
-  const bare = lines.map(({ letters }) => letters.slice(marks.length));
-  const octets = Buffer.concat(bare.map((line) => decodedLine(isHtml ? decodeEntities(line) : line)));
+  const bare = lines.map(({ letters }) => letters.slice(marks.length)).filter((line) => line !== "");
+  const encodedText = bare.map((line) => (isHtml ? decodeEntities(line) : line)).join("\n");
+  const { bytes: octets } = decodeTransfer(Buffer.from(encodedText, "latin1"), "uuencode");
   const written = exchangedOctets(octets, exchange);
   if (written === null) return null;
   const encoded: Line[] = [];
@@ -59,16 +61,6 @@ function blockAgain(lines: readonly Line[], { marks, isHtml }: Within, exchange:
     encoded.push({ letters: marks + (isHtml ? escaped(line) : line), end: lines[0]?.end ?? "\n" });
   }
   return encoded;
-}
-
-function decodedLine(line: string): Buffer {
-  const count = (line.charCodeAt(0) - 32) & 63;
-  const octets: number[] = [];
-  for (let at = 1; octets.length < count && at < line.length; at += 4) {
-    const [a = 0, b = 0, c = 0, d = 0] = [0, 1, 2, 3].map((n) => ((line.charCodeAt(at + n) || 32) - 32) & 63);
-    octets.push(((a << 2) | (b >> 4)) & 0xff, ((b << 4) | (c >> 2)) & 0xff, ((c << 6) | d) & 0xff);
-  }
-  return Buffer.from(octets.slice(0, count));
 }
 
 function encodedLine(octets: Buffer): string {

@@ -268,7 +268,7 @@ function fromQuoted(text: string): string {
 }
 
 const UU_BEGIN = /\bbegin [0-7]{3,4} /;
-/** What stands before such lines; of a quote they are no letters of the file, though those may look like them. */
+/** What stands before such lines: in a quote its marks, which do not belong to the file, though letters of the file may look like them. */
 const UU_MARKS = /^([>| \t]+)begin [0-7]{3,4} /gm;
 const UU_MARKS_MAX = 5;
 

@@ -257,6 +257,8 @@ function without(source: string, spans: readonly Span[]): string {
 type Run = Replaced & { isLookedAt: boolean };
 
 function run(rules: readonly Rule[], source: string, readings: readonly Reading[], isHtml: boolean): Run {
+  // Most forms of one mailbox need the same letters.
+  const letters = [...new Set(rules.map(({ needed }) => needed))];
   let text = source;
   let count = 0;
   // As it stands nothing was found in it: without codes it reads the same decoded.
@@ -266,9 +268,8 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
     if (isClean && reading === DECODED && !/[&%]/.test(text)) continue;
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const seen = reading.glance(text);
-      // Most forms of one mailbox need the same letters.
-      const holds = remembered((needed) => seen.includes(needed));
-      const meant = rules.filter(({ pattern, needed }) => holds(needed) && seen.search(pattern()) !== -1);
+      const there = new Set(letters.filter((one) => seen.includes(one)));
+      const meant = rules.filter(({ pattern, needed }) => there.has(needed) && seen.search(pattern()) !== -1);
       isClean = meant.length === 0 && reading === AS_IT_STANDS;
       if (meant.length === 0) break;
       const replaced = replaceIn(text, { ...reading, isHtml }, meant);
@@ -279,17 +280,6 @@ function run(rules: readonly Rule[], source: string, readings: readonly Reading[
     }
   }
   return { text, count, isLookedAt };
-}
-
-function remembered(find: (text: string) => boolean): (text: string) => boolean {
-  const known = new Map<string, boolean>();
-  return (text) => {
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    const now = find(text);
-    known.set(text, now);
-    return now;
-  };
 }
 
 /** Most rules are never needed, and writing a pattern takes longer than looking for its letters. */
