@@ -3,7 +3,9 @@ import { after, before, describe, it } from "node:test";
 import { Secret, TOTP } from "otpauth";
 import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
 import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
+import { makeMailedReset } from "./links/links.ts";
 import { makeResetLink, makeSetUpLink } from "./people.ts";
+import { findPersonByEmail } from "./queries.ts";
 import { tokenDigest } from "./sign-in/sessions.ts";
 import { PERSON_ROLES } from "./types.ts";
 
@@ -291,12 +293,16 @@ describe("an authenticator app", () => {
     const app = new TOTP({ secret: Secret.fromBase32(secret) });
     const code = app.generate({ timestamp: api.world.clock.now() });
     await someone.ask("POST", "/dashboard/api/person/totp/confirm", { code });
-    for (const drops of [false, true]) {
-      const made = await makeResetLink(api.world, email, drops);
-      const use = { token: tokenOf(made?.link ?? ""), password: `set again ${drops}` };
+    const [person] = await findPersonByEmail(api.world.db, email);
+    for (const [how, drops, make] of [
+      ["by the operator", false, async () => (await makeResetLink(api.world, email, false))?.link],
+      ["by mail", false, () => makeMailedReset(api.world, person!)],
+      ["without the app", true, async () => (await makeResetLink(api.world, email, true))?.link],
+    ] as const) {
+      const use = { token: tokenOf((await make()) ?? ""), password: `set again ${how}` };
       const used = await browserOf(api).ask("POST", "/dashboard/api/links/use", use);
-      assert.equal(used.status, drops ? 200 : 401);
-      const next = await signIn(email, `set again ${drops}`);
+      assert.equal(used.status, drops ? 200 : 401, how);
+      const next = await signIn(email, `set again ${how}`);
       assert.deepEqual(codeOf(next), drops ? [200, undefined] : [401, "second_factor_needed"]);
       assert.equal((await someone.ask("GET", "/dashboard/api/session")).status, 401, "who was in is out");
     }

@@ -31,8 +31,9 @@ export function insertPerson(tx: Tx, row: NewPerson) {
   );
 }
 
+/** Touches no row where it was so before. */
 export function setProven(tx: Tx, personId: string) {
-  return tx.execute("update person set is_proven = true where id = $1", [personId]);
+  return tx.execute("update person set is_proven = true where id = $1 and not is_proven", [personId]);
 }
 
 /** Index: person_oidc. */

@@ -57,12 +57,9 @@ export async function makeResetLink(
   return { link: await makeReset(world, person, { drops_factors, is_mailed: false }), person_id: person.id };
 }
 
-/**
- * The same to be mailed, and shown to nobody. Who proves an address by it that nobody proved before is rid of passkeys and an
- * authenticator app as well: somebody who was shown the link of an invitation may have set them up.
- */
+/** The same to be mailed, and shown to nobody. */
 export function makeMailedReset(world: LinkWorld, person: PersonRow): Promise<string> {
-  return makeReset(world, person, { drops_factors: !person.is_proven, is_mailed: true });
+  return makeReset(world, person, { drops_factors: false, is_mailed: true });
 }
 
 async function makeReset(
@@ -176,7 +173,6 @@ export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | nu
       if (plan.passkey !== null) await keepPasskey(tx, plan.passkey, "First passkey");
       if (password !== null) await queries.setPassword(tx, person_id, password);
       if (link.kind === "reset") await afterReset(tx, link, person_id);
-      if (plan.person_id !== null && link.is_mailed) await queries.setProven(tx, person_id);
       const org_id = asked === null ? link.org_id : await openOrganization(world, tx, asked);
       if (link.kind !== "reset") await join(world, tx, { ...link, org_id }, person_id);
       return { person_id, kind: link.kind, joined: org_id };
@@ -263,13 +259,18 @@ async function makePerson(world: LinkWorld, tx: Tx, plan: Plan & { is_proven: bo
   return id;
 }
 
-/** Who had the old password is out. */
-async function afterReset(tx: Tx, { drops_factors }: queries.LinkRow, personId: string): Promise<void> {
+/**
+ * Who had the old password is out. So is who has a passkey, where nobody had shown before that they read the address's mail:
+ * somebody else, who was shown the link of an invitation, may have made it. An authenticator app stays, because it lets in
+ * nobody by itself, and mail alone should not take it away.
+ */
+async function afterReset(tx: Tx, { drops_factors, is_mailed }: queries.LinkRow, personId: string): Promise<void> {
   await queries.endSessions(tx, personId);
+  const isFirstProof = is_mailed && (await queries.setProven(tx, personId)) > 0;
+  if (isFirstProof || drops_factors) await dropPasskeys(tx, personId);
   if (!drops_factors) return;
   await queries.setTotp(tx, personId, null);
   await queries.dropRecoveryCodes(tx, personId);
-  await dropPasskeys(tx, personId);
 }
 
 async function join(world: LinkWorld, tx: Tx, { kind, org_id, role }: queries.LinkRow, person_id: string) {
