@@ -389,15 +389,19 @@ export function countActivity(tx: Tx, orgId: string, filter: ActivityFilter): Pr
 
 /**
  * Digests of what a contact sent, the newest first, those of lines (not of 16 octets) apart: it can send any number of lines, and must
- * push nothing else out with them. Index: masked_sent_pkey.
+ * push nothing else out with them. Of lines no more than `line_octets` together. Index: masked_sent_pkey.
  */
-export function findSent(db: Query, orgId: string, contactId: string, limit: number) {
+export function findSent(db: Query, orgId: string, contactId: string, most: { digests: number; line_octets: number }) {
   return db.query<{ digest: Buffer }>(
     `(select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) = 16
         order by created_at desc limit $3)
      union all
-     (select digest from masked_sent where org_id = $1 and contact_id = $2 and octet_length(digest) <> 16
-        order by created_at desc limit $3)`,
-    [orgId, contactId, limit],
+     select digest from (
+       select digest, sum(octet_length(digest)) over (order by created_at desc, digest) as octets
+         from (select digest, created_at from masked_sent
+                where org_id = $1 and contact_id = $2 and octet_length(digest) <> 16
+                order by created_at desc limit $3) newest) counted
+      where octets <= $4`,
+    [orgId, contactId, most.digests, most.line_octets],
   );
 }

@@ -14,8 +14,8 @@ import type { AliasRow } from "../types.ts";
 type SentWorld = Pick<World, "db" | "clock" | "random" | "seal">;
 type Alias = Pick<AliasRow, "id" | "org_id" | "domain">;
 
-/** Of one contact, of lines and of all else: what it sent longest ago comes back changed. */
-const SENT_MAX = 20_000;
+/** Of one contact, of lines and of all else: what it sent longest ago comes back changed. Lines: 200,000 gaps between words. */
+const SENT_MAX = { digests: 20_000, line_octets: 1_000_000 };
 /** Of one mail. */
 const DIGESTS_MAX = 5_000;
 /** Of one mail, over all people in it. */

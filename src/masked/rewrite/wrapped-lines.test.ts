@@ -68,3 +68,11 @@ test("nothing is remembered of what holds no address, and without that nothing i
   assert.deepEqual(lineDigests(KEY, "Hello, how are you today?\nBye", false), []);
   assert.equal(createJoiner(KEY, ["AAAAAAAAAAAAAAAAAAAAAA"]), null);
 });
+
+test("a mail of many lines is remembered in few digests, and each of its lines comes back whole", () => {
+  const lines = Array.from({ length: 60 }, (_, n) => `line${n} to guess${n}@x.example or word${n} and so on`);
+  const digests = lineDigests(KEY, lines.join("\r\n"), false);
+  assert.ok(digests.length <= 5, String(digests.length));
+  const join = createJoiner(KEY, digests);
+  for (const line of lines) assert.equal(join?.(line.replace(" or ", "\n> or "), false, plain), line);
+});

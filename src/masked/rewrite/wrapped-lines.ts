@@ -12,7 +12,7 @@ import { markupIn } from "./scrub/html-markup.ts";
 const LINES_MAX = 2_000;
 const GAPS_MAX = 20_000;
 const GAP_OCTETS = 5;
-/** More gaps of a line have digests of their own. */
+/** Those of a mail are kept together, for each that is kept is a row of the database. */
 const GAPS_OF_DIGEST = 100;
 /** How much of a word counts: what programs write before and behind it does not. */
 const WORD_CHARS = 8;
@@ -47,20 +47,22 @@ function linesOfAddresses(lines: readonly string[]): string[] {
   return lines.filter((_line, at) => like[at - 1] || like[at] || like[at + 1]);
 }
 
-/** Digests of the lines that could hold an address, or a part of one. */
+/** Digests of the gaps in lines that could hold an address, or a part of one: of as many together as have room in one. */
 export function lineDigests(key: string, source: string, isHtml: boolean): string[] {
   const lines = isHtml ? htmlLines(source) : source.split(BREAK);
-  const digests = new Set<string>();
-  let room = GAPS_MAX;
+  const sums = new Set<string>();
   for (const line of new Set(linesOfAddresses(lines).slice(0, LINES_MAX))) {
-    const sums = gapsOf(line).map(({ before, gap, behind }) => sumOf(key, before, behind, gap));
-    for (let at = 0; at < sums.length && room > 0; at += GAPS_OF_DIGEST) {
-      const some = sums.slice(at, at + Math.min(room, GAPS_OF_DIGEST));
-      room -= some.length;
-      digests.add(Buffer.from(some.join(""), "hex").toString("base64url"));
+    for (const { before, gap, behind } of gapsOf(line)) {
+      if (sums.size >= GAPS_MAX) break;
+      sums.add(sumOf(key, before, behind, gap));
     }
   }
-  return [...digests];
+  const all = [...sums];
+  const digests: string[] = [];
+  for (let at = 0; at < all.length; at += GAPS_OF_DIGEST) {
+    digests.push(Buffer.from(all.slice(at, at + GAPS_OF_DIGEST).join(""), "hex").toString("base64url"));
+  }
+  return digests;
 }
 
 type Gap = { before: string; gap: string; behind: string };
