@@ -11,12 +11,13 @@ import { postfixVersion } from "../test/support/postfix.ts";
 import { makeCertificateAuthority } from "../test/support/tls.ts";
 import { addVerifiedDomain } from "../test/support/verified-domain.ts";
 import { startWebhookSink } from "../test/support/webhook-sink.ts";
-import { type BenchResult, conditions, costOf, isAlone, ratioTo, round, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, costOf, isAlone, ratioTo, round, setStage, warmUp } from "./support/bench.ts";
 import { benchPostfixInbound, peerMissing } from "./support/postfix-inbound.ts";
 import { deliverMany } from "./support/smtp-load.ts";
 
 const COUNT = 6_000;
-const WARM = 500;
+const WARM = 10_000;
+const PEER_WARM = 500;
 const CONNECTIONS = 32;
 const PEER_COUNT = 3_000;
 const DOMAIN = "client.example";
@@ -50,8 +51,10 @@ export async function benchInbound(): Promise<BenchResult> {
     const port = Number(settings.env.POSTERN_MX?.split(":")[1]);
     const run = (first: number, count: number) =>
       deliverMany({ ...SENDING, port, count, recipient: () => RECIPIENT, message: (n) => messages(first + n) });
-    await run(0, WARM);
-    await waitUntil(() => received.size >= WARM);
+    const warm = await warmUp(stage, WARM, async () => {
+      await run(0, WARM);
+      await waitUntil(() => received.size >= WARM);
+    });
     const [{ load, seconds }, cost] = await costOf(stage, COUNT, async () => {
       const startedAt = performance.now();
       const load = await run(WARM, COUNT);
@@ -62,7 +65,7 @@ export async function benchInbound(): Promise<BenchResult> {
     const peer = missing
       ? null
       : await benchPostfixInbound({
-          ...{ ...SENDING, count: PEER_COUNT, warm_up: WARM },
+          ...{ ...SENDING, count: PEER_COUNT, warm_up: PEER_WARM },
           ...{ sink: stage.sink, message: messages, key, publish },
         });
     const ours = {
@@ -71,6 +74,7 @@ export async function benchInbound(): Promise<BenchResult> {
       accepted: load.accepted,
       webhooks: received.size - WARM,
       ...cost,
+      ...warm,
     };
     const peers: BenchResult["peers"] = peer ? { [PEER]: peer } : {};
     return {
@@ -80,6 +84,7 @@ export async function benchInbound(): Promise<BenchResult> {
           count: COUNT,
           peer_count: PEER_COUNT,
           warm_up: WARM,
+          peer_warm_up: PEER_WARM,
           connections: CONNECTIONS,
           message_bytes: messages(0).length,
           peer: missing ?? `${postfixVersion()} with OpenDKIM and OpenDMARC`,

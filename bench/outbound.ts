@@ -15,6 +15,7 @@ import {
   type Stage,
   setStage,
   throughSink,
+  warmUp,
 } from "./support/bench.ts";
 import { benchHaraka, harakaVersion } from "./support/haraka.ts";
 import { postMany, sendBody } from "./support/load.ts";
@@ -23,7 +24,8 @@ import { meanBytes } from "./support/sink.ts";
 
 const COUNT = 20_000;
 const PEER_COUNT = 4_000;
-const WARM_UP = 3_000;
+const WARM_UP = 12_000;
+const PEER_WARM_UP = 3_000;
 const CONNECTIONS = 64;
 /** What smtp-source, Postfix and OpenDKIM put before a body. */
 const PEER_HEADERS_BYTES = 900;
@@ -33,7 +35,7 @@ export async function benchOutbound(): Promise<BenchResult> {
   const stage = await setStage();
   routeToSink(stage.dns, "customer.example");
   try {
-    await run(stage, WARM_UP);
+    const warm = await warmUp(stage, WARM_UP, () => run(stage, WARM_UP));
     const [ours, cost] = await costOf(stage, COUNT, () => run(stage, COUNT));
     const { verified, message_bytes } = await verifySamples(stage);
     const peers = isAlone() ? {} : await benchPeers(stage, message_bytes);
@@ -45,13 +47,14 @@ export async function benchOutbound(): Promise<BenchResult> {
           count: COUNT,
           peer_count: PEER_COUNT,
           warm_up: WARM_UP,
+          peer_warm_up: PEER_WARM_UP,
           connections: CONNECTIONS,
           peers: [postfixMissing() ?? postfixVersion(), harakaVersion()],
           dkim: "RSA-2048",
         },
         stage,
       ),
-      ours: { per_s: round(ours), ...cost, verified_samples: verified },
+      ours: { per_s: round(ours), ...cost, ...warm, verified_samples: verified },
       peers,
       ratio: ratioTo(peers, ours),
     };
@@ -70,7 +73,7 @@ async function benchPeers({ sink }: Stage, messageBytes: number): Promise<BenchR
     { name: "haraka", signed: false, bench: benchHaraka },
   ];
   for (const { name, signed, bench } of candidates) {
-    const load = { sink, count: PEER_COUNT, warm_up: WARM_UP, connections: CONNECTIONS, signed };
+    const load = { sink, count: PEER_COUNT, warm_up: PEER_WARM_UP, connections: CONNECTIONS, signed };
     const figures = await bench({ ...load, body_bytes: messageBytes - PEER_HEADERS_BYTES });
     if (figures !== null) peers[name] = figures;
   }
