@@ -12,6 +12,7 @@ import type { Held } from "./operate/held.ts";
 import { type Outside, realOutside } from "./outside.ts";
 import { deferredLocally } from "./path/attempt.ts";
 import { type Complain, createFinisher, type Finisher } from "./path/finish.ts";
+import type { FinishRow } from "./path/finish-queries.ts";
 import { createIntake, type Intake } from "./path/intake.ts";
 import type { Delivery } from "./path/links.ts";
 import { type OtherSource, rememberRefused } from "./path/other-source.ts";
@@ -346,7 +347,7 @@ function divertAll({ paths, parking }: Pick<Engine, "paths" | "parking">, take: 
   }
 }
 
-function committed({ world, journal, memory, claimer }: Engine, rows: queries.FinishRow[]): void {
+function committed({ world, journal, memory, claimer }: Engine, rows: FinishRow[]): void {
   journal.settle(rows);
   wakeHooks(world);
   if (memory.hasBacklog()) claimer.wake();

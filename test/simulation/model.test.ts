@@ -2,6 +2,7 @@
 // simulation says of the engine holds only as far as this does.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import * as finishing from "../../src/outbound/path/finish-queries.ts";
 import * as queries from "../../src/outbound/queries.ts";
 import * as healing from "../../src/outbound/queue/lane-queries.ts";
 import * as nodes from "../../src/outbound/queue/node-queries.ts";
@@ -202,7 +203,7 @@ const STEPS_BY_NAME: Record<string, Step> = {
   },
   finish: async (side, { chance, now, live }) => {
     const rows = live.filter(() => chance.float() < 0.2).map((key) => finishRow(side, { key, chance, now }));
-    return names(await queries.finishDeliveries(side.query as Tx, rows));
+    return names(await finishing.finishDeliveries(side.query as Tx, rows));
   },
   "give back": async (side, { chance, now, live }) => {
     const all = live.filter(() => chance.float() < 0.2);
@@ -267,7 +268,7 @@ function momentOf(now: number, { between }: Chance): number {
 function finishRow(
   side: Side,
   { key, chance, now }: { key: Turn["live"][0]; chance: Chance; now: number },
-): queries.FinishRow {
+): finishing.FinishRow {
   const final = chance.float() < 0.3;
   const none = { delivered_at: null, bounce_type: null, bounce_code: null, diag_code: null, diag_message: null };
   return {

@@ -4,6 +4,7 @@
 import * as accounts from "../../src/accounts/queries.ts";
 import * as events from "../../src/events/queries.ts";
 import * as operate from "../../src/outbound/operate/operate-queries.ts";
+import * as finishing from "../../src/outbound/path/finish-queries.ts";
 import * as pools from "../../src/outbound/pools/pool-queries.ts";
 import * as queries from "../../src/outbound/queries.ts";
 import * as healing from "../../src/outbound/queue/lane-queries.ts";
@@ -378,7 +379,7 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
     ((row.owner === node && row.attempts === (attempts ?? row.attempts)) || sabotage.fence === "off");
   return [
     [
-      textOf((db) => queries.finishDeliveries(db, [])),
+      textOf((db) => finishing.finishDeliveries(db, [])),
       ([owners, , ids, positions, finals, statuses, attempts, nextAt, ...others]) =>
         ids.flatMap((message_id: string, n: number) => {
           const key = keyOf(message_id, positions[n]);
@@ -398,8 +399,8 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
           return [{ message_id, position: positions[n] }];
         }),
     ],
-    [textOf((db) => queries.lockMessages(db, [])), () => []],
-    [textOf((db) => queries.foldMessages(db, [], new Date(0))), () => []],
+    [textOf((db) => finishing.lockMessages(db, [])), () => []],
+    [textOf((db) => finishing.foldMessages(db, [], new Date(0))), () => []],
     [
       textOf((db) => queries.returnDeliveries(db, [], new Date(0))),
       ([owners, , ids, positions, due]) => {

@@ -3,7 +3,7 @@
 import { withPartitions } from "../../platform/database/partitions.ts";
 import { deferredLocally } from "../path/attempt.ts";
 import { decide, type FinishWorld, record } from "../path/finish.ts";
-import { lockMessages } from "../queries.ts";
+import { lockMessages } from "../path/finish-queries.ts";
 import { describe } from "../queue/claims.ts";
 import type { Job, Outcome } from "../types.ts";
 import * as queries from "./operate-queries.ts";

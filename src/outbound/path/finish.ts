@@ -10,8 +10,8 @@ import { createGroupCommit } from "../../platform/fair/group-commit.ts";
 import type { Traces } from "../../platform/process/traces.ts";
 import type { World } from "../../platform/world.ts";
 import { addSuppressed } from "../../stats/stats.ts";
-import * as queries from "../queries.ts";
 import { type Job, type Outcome, type Owned, ownedName } from "../types.ts";
+import * as queries from "./finish-queries.ts";
 import { KEEP_TRYING_MS, retryDelayMs } from "./retry.ts";
 
 const MINUTE_MS = 60_000;

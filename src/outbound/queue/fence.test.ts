@@ -7,6 +7,7 @@ import { type DnsServer, startDnsServer } from "../../../test/support/dns-server
 import { addVerifiedDomain } from "../../../test/support/verified-domain.ts";
 import { deferredLocally, tooLate } from "../path/attempt.ts";
 import { createFinisher, type Finisher } from "../path/finish.ts";
+import * as finishing from "../path/finish-queries.ts";
 import * as queries from "../queries.ts";
 import type { Job, Outcome } from "../types.ts";
 import { laneFinder } from "./lanes.ts";
@@ -192,13 +193,13 @@ test("an outcome is found by its key, also when statistics are of a time when no
   await db.transaction(async (tx) => {
     const scans = () => tx.query("select pg_stat_get_xact_numscans('delivery_owned'::regclass) as scans");
     const before = await scans();
-    await queries.finishDeliveries(tx, [finishRow(job)]);
+    await finishing.finishDeliveries(tx, [finishRow(job)]);
     assert.deepEqual(await scans(), before, "all that the node owns was looked through");
   });
   assert.equal(await row(), undefined);
 });
 
-function finishRow(job: Job): queries.FinishRow {
+function finishRow(job: Job): finishing.FinishRow {
   const nothing = { bounce_type: null, bounce_code: null, diag_code: null, diag_message: null, bounce_class: null };
   return {
     ...nothing,
