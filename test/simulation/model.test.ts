@@ -203,7 +203,7 @@ const STEPS_BY_NAME: Record<string, Step> = {
   },
   finish: async (side, { chance, now, live }) => {
     const rows = live.filter(() => chance.float() < 0.2).map((key) => finishRow(side, { key, chance, now }));
-    return names(await finishing.finishDeliveries(side.query as Tx, rows));
+    return names(await finishing.finishDeliveries(side.query as Tx, rows, new Date(now)));
   },
   "give back": async (side, { chance, now, live }) => {
     const all = live.filter(() => chance.float() < 0.2);

@@ -379,9 +379,10 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
     ((row.owner === node && row.attempts === (attempts ?? row.attempts)) || sabotage.fence === "off");
   return [
     [
-      textOf((db) => finishing.finishDeliveries(db, [])),
-      ([owners, , ids, positions, finals, statuses, attempts, nextAt, ...others]) =>
-        ids.flatMap((message_id: string, n: number) => {
+      textOf((db) => finishing.finishDeliveries(db, [], new Date(0))),
+      ([owners, , ids, positions, finals, statuses, attempts, nextAt, ...rest]) => {
+        const others = rest.slice(0, -1); // behind them stands the time
+        return ids.flatMap((message_id: string, n: number) => {
           const key = keyOf(message_id, positions[n]);
           const row = deliveries.get(key);
           if (!isMine(row, owners[n], others.at(-1)[n])) return [];
@@ -397,7 +398,8 @@ function finishStatements(universe: Universe, rows: OutboundRows, sabotage: Sabo
           }
           writer.change(recipients.get(key) as RecipientRow, { status: statuses[n] });
           return [{ message_id, position: positions[n] }];
-        }),
+        });
+      },
     ],
     [textOf((db) => finishing.lockMessages(db, [])), () => []],
     [textOf((db) => finishing.foldMessages(db, [], new Date(0))), () => []],

@@ -2,6 +2,8 @@
 import type { Query, Tx } from "../../platform/database/db.ts";
 import { OWNED_AS } from "../queries.ts";
 
+const OPEN = "('queued', 'deferred', 'scheduled')";
+
 /** Messages with several recipients are finished one batch at a time, so that their fold sees all recipients. */
 export function lockMessages(tx: Tx, keys: { org_id: string; message_id: string }[]) {
   return tx.query(
@@ -60,11 +62,12 @@ const FINISHED = [
 ] as const;
 
 /**
- * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state. Each is
+ * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state, and so do
+ * e-mails that have one recipient (of others: foldMessages). Each is
  * one attempt, or none (out of time, suppressed): a delivery that is sent again by hand counts from one (back-off,
  * statistics), its recipient goes on. Returns the rows that still belonged to the owner they were taken under.
  */
-export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
+export function finishDeliveries(tx: Tx, rows: FinishRow[], now: Date) {
   return tx.query<{ message_id: string; position: number }>(
     `with r as (
        select * from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::bool[], $6::text[], $7::smallint[],
@@ -86,7 +89,12 @@ export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
        update lane l set next_at = a.due_at
          from (select lane_id, min(due_at) as due_at from again group by lane_id order by lane_id) a
         where l.id = a.lane_id and l.next_at > a.due_at),
-     mine as (select * from gone union all select ${FINISHED.join(", ")} from again)
+     mine as (select * from gone union all select ${FINISHED.join(", ")} from again),
+     alone as (
+       update message m
+          set status = fold_status(array[r.status]), completed_at = case when r.status in ${OPEN} then null else $19::timestamptz end
+         from mine r
+        where m.org_id = r.org_id and m.id = r.message_id and m.recipient_count = 1)
      update recipient x
         set status = r.status, attempts = x.attempts + r.attempts - r.had_attempts, next_attempt_at = r.next_attempt_at,
             delivered_at = r.delivered_at, bounce_type = r.bounce_type, bounce_class = r.bounce_class,
@@ -95,7 +103,7 @@ export function finishDeliveries(tx: Tx, rows: FinishRow[]) {
        from mine r
       where x.org_id = r.org_id and x.message_id = r.message_id and x.position = r.position
       returning x.message_id, x.position`,
-    columnsOf(rows),
+    [...columnsOf(rows), now],
   );
 }
 
@@ -109,18 +117,17 @@ function columnsOf(rows: FinishRow[]): unknown[] {
   return FINISHED.map((name) => rows.map((row) => row[name]));
 }
 
-/** The e-mail's status from its recipients'; `completed_at` once none is open. */
+/** The status of e-mails with several recipients from these; `completed_at` once none is open. */
 export function foldMessages(tx: Query, keys: { org_id: string; message_id: string }[], now: Date) {
-  return tx.query<{ id: string; status: string }>(
+  return tx.execute(
     `update message m
         set status = f.status, completed_at = case when f.open then null else $3::timestamptz end
        from (select k.org_id, k.id, fold_status(array_agg(r.status)) as status,
-                    bool_or(r.status in ('queued', 'deferred', 'scheduled')) as open
+                    bool_or(r.status in ${OPEN}) as open
                from (select distinct org_id, id from unnest($1::uuid[], $2::uuid[]) as k (org_id, id)) k
                join recipient r on r.org_id = k.org_id and r.message_id = k.id
               group by k.org_id, k.id order by k.id) f
-      where m.org_id = f.org_id and m.id = f.id
-      returning m.id, m.status`,
+      where m.org_id = f.org_id and m.id = f.id`,
     [keys.map((key) => key.org_id), keys.map((key) => key.message_id), now],
   );
 }

@@ -162,19 +162,15 @@ function complains({ event }: Result): boolean {
 export async function record(tx: Tx, world: FinishWorld, batch: Result[]): Promise<Result[]> {
   const several = batch.filter((result) => result.several).map(({ row }) => row);
   if (several.length > 0) await queries.lockMessages(tx, several);
-  const rows = await queries.finishDeliveries(
-    tx,
-    batch.map(({ row }) => row),
-  );
+  const now = new Date(world.clock.now());
+  const results = batch.map(({ row }) => row);
+  const rows = await queries.finishDeliveries(tx, results, now);
   const mine = new Set(rows.map((row) => `${row.message_id}/${row.position}`));
   const isKept = ({ row }: Result) => mine.has(`${row.message_id}/${row.position}`);
   const kept = batch.filter(isKept);
   if (kept.length > 0) {
-    await queries.foldMessages(
-      tx,
-      kept.map(({ row }) => row),
-      new Date(world.clock.now()),
-    );
+    const folded = kept.filter((result) => result.several).map(({ row }) => row);
+    if (folded.length > 0) await queries.foldMessages(tx, folded, now);
     await recordEvents(
       tx,
       world,

@@ -193,7 +193,7 @@ test("an outcome is found by its key, also when statistics are of a time when no
   await db.transaction(async (tx) => {
     const scans = () => tx.query("select pg_stat_get_xact_numscans('delivery_owned'::regclass) as scans");
     const before = await scans();
-    await finishing.finishDeliveries(tx, [finishRow(job)]);
+    await finishing.finishDeliveries(tx, [finishRow(job)], new Date());
     assert.deepEqual(await scans(), before, "all that the node owns was looked through");
   });
   assert.equal(await row(), undefined);
