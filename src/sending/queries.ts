@@ -32,12 +32,12 @@ export function findIdempotent(db: Query, names: IdempotencyName[]) {
   );
 }
 
-export function forgetIdempotent(db: Query, { org_id, environment, key }: IdempotencyName) {
-  return db.execute("delete from idempotency where org_id = $1 and environment = $2 and key = $3", [
-    org_id,
-    environment,
-    key,
-  ]);
+/** Unless it was taken again since the one of `at`. */
+export function forgetIdempotent(db: Query, { org_id, environment, key }: IdempotencyName, at: Date) {
+  return db.execute(
+    "delete from idempotency where org_id = $1 and environment = $2 and key = $3 and created_at <= $4",
+    [org_id, environment, key, at],
+  );
 }
 
 /** At most `limit` of them. Index: idempotency_age. */

@@ -2,7 +2,9 @@
 // nothing is sent twice, whatever happens between.
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
+import type { Tx } from "../../src/platform/database/db.ts";
 import { type Answer, otherProcess } from "../support/api.ts";
+import { until } from "../support/until.ts";
 import { GOOD, type SendingApi, sendingApi } from "./sender.ts";
 
 const HOUR_MS = 3_600_000;
@@ -22,6 +24,16 @@ const sendOnce = (key: string, change: Record<string, unknown> = {}, as?: string
 
 async function total(): Promise<number> {
   return (await api.ask("GET", "/v1/emails?limit=1")).body.total;
+}
+
+async function templates(): Promise<number> {
+  return (await api.ask("GET", "/v1/templates?limit=1")).body.total;
+}
+
+/** How many statements wait for a lock on the keys' table. */
+async function waiting(tx: Tx): Promise<number> {
+  const rows = await tx.query("select 1 from pg_locks where relation = 'idempotency'::regclass and not granted");
+  return rows.length;
 }
 
 function replayed({ headers }: Answer): boolean {
@@ -83,6 +95,42 @@ describe("an Idempotency-Key", () => {
     }
     assert.equal((await sendOnce("k2-made")).status, 202);
     assert.deepEqual((await create("k2-sent")).body.code, "already_exists", "the slug, not the key");
+  });
+
+  it("is had by one of mail and something else that come at the same time", async () => {
+    const ask = (path: string, body: unknown, key: string) =>
+      api.ask("POST", path, body, { headers: { "idempotency-key": key } });
+    const mails = { "/v1/send": GOOD, "/v1/send/batch": [GOOD] };
+    for (const [path, body] of Object.entries(mails)) {
+      const before = [await total(), await templates()];
+      let both: Promise<Answer[]> | undefined;
+      // Both have looked the key up, and neither has written anything yet.
+      await api.world.db.transaction(async (tx) => {
+        await tx.execute("lock table idempotency in share mode");
+        const create = { name: "n", slug: `at-once${path.length}`, subject: "s", text_body: "t" };
+        const requests = [ask(path, body, `both ${path}`), ask("/v1/templates", create, `both ${path}`)];
+        both = Promise.all(requests);
+        const all = until("both wait", async () => (await waiting(tx)) === 2).catch(() => undefined);
+        await Promise.race([requests[1], all]);
+        await until("the mail waits", async () => (await waiting(tx)) > 0);
+      });
+      const answers = await (both as Promise<Answer[]>);
+      const refused = answers.filter(({ status }) => status === 409);
+      assert.deepEqual(
+        refused.map((answer) => [answer.body.code, answer.body.field]),
+        [["idempotency_conflict", "Idempotency-Key"]],
+        JSON.stringify(answers.map((answer) => answer.body)),
+      );
+      const made = (await total()) - before[0]! + (await templates()) - before[1]!;
+      assert.equal(made, 1, path);
+    }
+  });
+
+  it("that something else had and gave back, being refused, is free for mail", async () => {
+    const headers = { "idempotency-key": "given back" };
+    const template = { name: "n", slug: "n-n", subject: "{{", text_body: "t" };
+    assert.equal((await api.ask("POST", "/v1/templates", template, { headers })).status, 400);
+    assert.equal((await sendOnce("given back")).status, 202);
   });
 
   it("makes one e-mail of fifty requests at a time", async () => {

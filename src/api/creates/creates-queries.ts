@@ -1,4 +1,5 @@
-// All SQL on the answers of creating requests under their Idempotency-Key.
+// All SQL on the answers of creating requests under their Idempotency-Key. Such a key has a row in `idempotency`, too, whose
+// primary key lets one of mail and everything else have it: of status 0, which no answer of mail has.
 import type { Query, Tx } from "../../platform/database/db.ts";
 
 export type CreateName = { environment: string; key: string };
@@ -13,11 +14,18 @@ export function takeKey(tx: Tx, orgId: string, name: CreateName, row: { hash: Bu
   );
 }
 
-/** Whether mail was sent with the key, which has its answer elsewhere. Index: idempotency_pkey. */
-export function isSentKey(tx: Tx, orgId: string, { environment, key }: CreateName, since: Date) {
-  return tx.query<{ one: number }>(
-    "select 1 as one from idempotency where org_id = $1 and environment = $2 and key = $3 and created_at > $4",
-    [orgId, environment, key, since],
+/**
+ * Takes it from mail as well; 0 rows: mail has it, sent after `since`. Waits for mail that is just being accepted with it.
+ * Index: idempotency_pkey.
+ */
+export function takeFromMail(tx: Tx, orgId: string, name: CreateName, row: { hash: Buffer; at: Date; since: Date }) {
+  return tx.execute(
+    `insert into idempotency as i (org_id, environment, key, request_hash, status, answer, created_at)
+     values ($1, $2, $3, $4, 0, '', $5)
+     on conflict (org_id, environment, key) do update
+       set request_hash = excluded.request_hash, status = 0, answer = '', created_at = excluded.created_at
+     where i.status = 0 or i.created_at <= $6`,
+    [orgId, name.environment, name.key, row.hash, row.at, row.since],
   );
 }
 
@@ -40,11 +48,12 @@ export function storeAnswer(tx: Tx, orgId: string, { environment, key }: CreateN
 export type Answered = { status: number; answer: Buffer };
 
 export function dropKey(tx: Tx, orgId: string, { environment, key }: CreateName) {
-  return tx.execute("delete from idempotent_create where org_id = $1 and environment = $2 and key = $3", [
-    orgId,
-    environment,
-    key,
-  ]);
+  return tx.execute(
+    `with given as (
+       delete from idempotency where org_id = $1 and environment = $2 and key = $3 and status = 0)
+     delete from idempotent_create where org_id = $1 and environment = $2 and key = $3`,
+    [orgId, environment, key],
+  );
 }
 
 /** Index: idempotent_create_age. */

@@ -89,10 +89,11 @@ async function takeOrFind(world: CreatesWorld, name: Taken, hash: Buffer) {
   for (;;) {
     const row = await world.db.asOrg(name.org_id, async (tx) => {
       const at = new Date(world.clock.now());
-      const sent = await queries.isSentKey(tx, name.org_id, name, new Date(at.getTime() - KEEP_MS));
-      if (sent.length > 0) throw conflict(USED);
-      if ((await queries.takeKey(tx, name.org_id, name, { hash, at })) > 0) return null;
-      return (await queries.findKey(tx, name.org_id, name))[0];
+      const isFirst = (await queries.takeKey(tx, name.org_id, name, { hash, at })) > 0;
+      if (!isFirst) return (await queries.findKey(tx, name.org_id, name))[0];
+      const since = new Date(at.getTime() - KEEP_MS);
+      if ((await queries.takeFromMail(tx, name.org_id, name, { hash, at, since })) === 0) throw conflict(USED);
+      return null;
     });
     if (row === null) return null;
     if (row && world.clock.now() - row.created_at.getTime() >= KEEP_MS) await drop(world, name);

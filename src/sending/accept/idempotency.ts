@@ -96,7 +96,8 @@ async function attempt(
   const done = await working;
   if (done !== "duplicate_key") return { replayed: false, answer: done };
   const other = await stored(world, find, asked);
-  if (!other) throw new Error("an idempotency key was taken, yet its answer is not there");
+  // Something else had the key, was refused, and gave it back meanwhile.
+  if (!other) throw conflict("another request had this Idempotency-Key at the same time; try again");
   return { replayed: true, answer: other };
 }
 
@@ -108,13 +109,13 @@ async function stored(
   const row = await find(name.org_id, `${name.environment}/${name.key}`);
   if (!row) return null;
   if (clock.now() - row.created_at.getTime() >= KEEP_MS) {
-    await db.asOrg(name.org_id, (tx) => queries.forgetIdempotent(tx, name));
+    await db.asOrg(name.org_id, (tx) => queries.forgetIdempotent(tx, name, row.created_at));
     return null;
   }
-  if (!row.request_hash.equals(hash)) {
-    throw new Refusal("idempotency_conflict", "this Idempotency-Key was used with another request", {
-      field: "Idempotency-Key",
-    });
-  }
+  if (!row.request_hash.equals(hash)) throw conflict("this Idempotency-Key was used with another request");
   return { status: row.status, answer: row.answer };
+}
+
+function conflict(sentence: string): Refusal {
+  return new Refusal("idempotency_conflict", sentence, { field: "Idempotency-Key" });
 }
