@@ -4241,7 +4241,7 @@ func (r Organization) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.
 
 // PauseWarmingRequest is a record of the API.
 type PauseWarmingRequest struct {
-	// Shown as paused_reason; no control characters
+	// Shown as paused_reason; one line
 	Reason *string `json:"reason" postern:"optional"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`

@@ -1,12 +1,12 @@
 // Organizations and their API keys: who may ask for what. Face of the feature.
 
 import type { Account } from "../http/http.ts";
+import { readName } from "../http/one-line.ts";
 import { isUuid, type Query } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
 import { coalesce } from "../platform/fair/coalesce.ts";
-import { invalid, notFound, Refusal } from "../platform/refusal.ts";
+import { notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { isLonger } from "../text/is-longer.ts";
 import { createWithKeys, keyRecord, maskKeyRecord } from "./first-keys.ts";
 import { type Environment, isMaskSecret, newSecret, secretDigest, secretEnvironment } from "./keys.ts";
 import { PLANS } from "./plans.ts";
@@ -194,7 +194,7 @@ export async function createKey(
   request: CreateKey,
 ): Promise<{ key: KeyRow; secret: string }> {
   refuseLiveOf(account, request);
-  const name = checkName(request.name);
+  const name = readName("name", request.name, NAME_MAX);
   const secret = newSecret(world.random, request.environment);
   return insert(world, account, keyRecord(world, name, secret), secret);
 }
@@ -211,7 +211,7 @@ export async function createMaskKey(
 ): Promise<{ key: KeyRow; secret: string }> {
   refuseLiveOf(account, request);
   const { environment } = request;
-  const name = checkName(request.name);
+  const name = readName("name", request.name, NAME_MAX);
   const { id } = await findDestination({ ...account, environment }, destination);
   const secret = newSecret(world.random, "mask");
   return insert(world, account, maskKeyRecord(world, name, secret, { environment, destination_id: id }), secret);
@@ -230,13 +230,6 @@ async function insert(
 ): Promise<{ key: KeyRow; secret: string }> {
   const rows = await db.asOrg(org_id, (tx) => queries.insertKey(tx, org_id, record));
   return { key: rows[0] as KeyRow, secret };
-}
-
-function checkName(text: string): string {
-  const name = text.trim();
-  if (name === "") throw invalid("name", "the 'name' field must not be empty");
-  if (isLonger(name, NAME_MAX)) throw invalid("name", `the 'name' field must have at most ${NAME_MAX} characters`);
-  return name;
 }
 
 /** One page of the organization's keys, newest first, with the total. */
@@ -261,7 +254,7 @@ export async function renameKey(
   name: string,
 ): Promise<KeyRow> {
   const orgId = account.org_id;
-  const trimmed = checkName(name);
+  const trimmed = readName("name", name, NAME_MAX);
   await protectLive(account, "rename a live key", () => environmentOf(world, orgId, id));
   return found(isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.renameKey(tx, orgId, id, trimmed)) : []);
 }

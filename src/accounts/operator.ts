@@ -2,6 +2,7 @@
 // next request on; mail that is queued looks every few seconds. Not here: their other settings (settings.ts), and what
 // a plan includes (plans.ts).
 import { spelled } from "../http/like.ts";
+import { isOneLine } from "../http/one-line.ts";
 import { isUuid, type Query, type Tx } from "../platform/database/db.ts";
 import type { Total } from "../platform/database/totals.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
@@ -149,7 +150,7 @@ function readOptions(options: OrganizationOptions): queries.OrganizationChanges 
 function readName(text: string): string {
   const name = text.trim();
   // A line of the list is one organization.
-  if (name.length === 0 || isLonger(name, NAME_LENGTH_MAX) || /\p{Cc}/u.test(name)) {
+  if (name.length === 0 || isLonger(name, NAME_LENGTH_MAX) || !isOneLine(name)) {
     throw new UsageError(`'--name' is 1 to ${NAME_LENGTH_MAX} characters on one line`);
   }
   return name;

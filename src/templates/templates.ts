@@ -3,6 +3,7 @@
 
 import type { Account } from "../http/http.ts";
 import { spelled } from "../http/like.ts";
+import { readName } from "../http/one-line.ts";
 import { isDuplicate, type Tx } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
 import { type Total, totalOf } from "../platform/database/totals.ts";
@@ -11,7 +12,6 @@ import { spentHere } from "../platform/fair/processor-shares.ts";
 import { createTurns, type InTurn } from "../platform/fair/turns.ts";
 import { invalid, notFound, Refusal } from "../platform/refusal.ts";
 import type { World } from "../platform/world.ts";
-import { isLonger } from "../text/is-longer.ts";
 import * as queries from "./queries.ts";
 import { checkSlug, readReference, slugFrom } from "./slug.ts";
 import { parseSources, renderSources } from "./sources.ts";
@@ -78,22 +78,14 @@ export async function createTemplate(world: Workshop, author: Author, request: N
 function withChange(row: StoredTemplate, change: TemplateChange, now: Date): StoredTemplate {
   const { variables, ...fields } = change;
   const next = { ...row, ...fields, version: row.version + 1, updated_at: now };
-  next.name = checkName(next.name);
+  // Older ones may be of more than one line.
+  if (change.name !== undefined) next.name = checkText("name", readName("name", change.name, NAME_LENGTH_MAX));
   next.slug = checkSlug(next.slug);
   next.description = checkDescription(next.description);
   const sources = parseSources(next);
   if (variables !== undefined) next.declared = variables && readDeclared(variables);
   next.variables = allVariables(next.declared, sources);
   return next;
-}
-
-function checkName(text: string): string {
-  const name = text.trim();
-  if (name === "") throw invalid("name", "the 'name' field must not be empty");
-  if (isLonger(name, NAME_LENGTH_MAX)) {
-    throw invalid("name", `the 'name' field must have at most ${NAME_LENGTH_MAX} characters`);
-  }
-  return checkText("name", name);
 }
 
 function checkDescription(text: string | null): string | null {

@@ -16,6 +16,7 @@ import {
   Rate,
   Time,
 } from "../http/http.ts";
+import { readName } from "../http/one-line.ts";
 import type { World } from "../platform/world.ts";
 import { DECISIONS, PHASES, START_PHASES, type WarmingPorts } from "./types.ts";
 import * as warming from "./warming.ts";
@@ -179,8 +180,7 @@ function mountPausing(api: Api, world: World, ports: WarmingPorts): void {
   const reason = Type.String({
     minLength: 1,
     maxLength: REASON_CHARS_MAX,
-    pattern: "^[^\\u0000-\\u001f]*$",
-    description: "Shown as paused_reason; no control characters",
+    description: "Shown as paused_reason; one line",
   });
   api.post(
     "/v1/domains/:id/warming/pause",
@@ -197,7 +197,9 @@ function mountPausing(api: Api, world: World, ports: WarmingPorts): void {
       },
     },
     async (request) => {
-      const pause = { id: request.params.id, reason: request.body?.reason };
+      const given = request.body?.reason;
+      const reason = given === undefined ? given : readName("reason", given, REASON_CHARS_MAX);
+      const pause = { id: request.params.id, reason };
       return warming.pauseWarming(world, ports, request.account.org_id, pause);
     },
   );

@@ -180,6 +180,42 @@ describe("hostile values", () => {
     assert.ok(limits > 30, `${limits} limits`);
   });
 
+  it("of two lines are no name of anything: a 400 that names the field, or one line", async (test) => {
+    const names: string[] = [];
+    for (const operation of operations) {
+      const found = await bodied(operation);
+      for (const { path, schema } of found?.places ?? []) {
+        if (path.length > 1 || schema.enum || !/^(?:name|.+_name|reason)$/.test(`${path[0]}`)) continue;
+        for (const text of ["one\r\ntwo", "one\ttwo", "one\x7ftwo", "one\u0085two", "one\u2028two"]) {
+          const { status, body } = await send(operation.method, found!.url, withValue(found!.body, path, text));
+          const what = `${operation.name} with ${JSON.stringify(text)} as ${path[0]}: ${JSON.stringify(body)}`;
+          if (status >= 300) assert.deepEqual([status, body.field], [400, path[0]], what);
+          else assert.doesNotMatch(what.replaceAll(JSON.stringify(text), ""), /\\[a-z]|[\x7f\u0085\u2028]/, what);
+        }
+        names.push(`${operation.name} ${path[0]}`);
+      }
+    }
+    test.diagnostic(names.join(", "));
+    assert.ok(names.length >= 9, `${names}`);
+  });
+
+  it("of two lines that older versions took as a name are shown as they are, and hinder no change", async () => {
+    const changes = {
+      api_key: ["/v1/api-keys/{id}", "PUT", { name: "new" }],
+      template: ["/v1/templates/{id}", "PUT", { subject: "new" }],
+      inbound_rule: ["/v1/inbound-rules/{id}", "PATCH", { active: false }],
+    } as const;
+    for (const [table, [path, method, change]] of Object.entries(changes)) {
+      const [names] = await makeNamed(owner, path);
+      const url = path.replace("{id}", names?.id ?? "");
+      await api.world.db.execute(`update ${table} set name = $2 where id = $1`, [names?.id, "one\ntwo"]);
+      const shown = Object.values((await send("GET", url, undefined)).body)[0] as { name: string };
+      assert.equal(shown.name, "one\ntwo", table);
+      const changed = await send(method, url, change);
+      assert.equal(changed.status, 200, `${table}: ${JSON.stringify(changed.body)}`);
+    }
+  });
+
   it("in every parameter of a path name nothing", async () => {
     for (const operation of operations.filter(({ path }) => path.includes("{"))) {
       const names = await namesFor(operation);

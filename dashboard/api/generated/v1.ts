@@ -5675,7 +5675,7 @@ export interface components {
          *     }
          */
         PauseWarmingRequest: {
-            /** @description Shown as paused_reason; no control characters */
+            /** @description Shown as paused_reason; one line */
             reason?: string | null;
         };
         /**

@@ -69,7 +69,7 @@ const conditions = {
     }),
   ),
 };
-const name = Type.String({ minLength: 1, maxLength: 200 });
+const name = Type.String({ minLength: 1, maxLength: rules.NAME_CHARS_MAX });
 const action = Named(
   "RuleAction",
   OneOf(ACTIONS, {

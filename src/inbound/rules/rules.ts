@@ -4,6 +4,7 @@ import { getAlias, readDestination, refuseUnknownWebhooks } from "../../aliases/
 import type { AliasAction } from "../../aliases/types.ts";
 import { findDomain, requireDomain } from "../../domains/domains.ts";
 import type { Account } from "../../http/http.ts";
+import { readName } from "../../http/one-line.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -12,6 +13,7 @@ import type { RuleRecord, RuleSettings } from "./rules-queries.ts";
 import * as queries from "./rules-queries.ts";
 
 export const PER_DOMAIN_MAX = 100;
+export const NAME_CHARS_MAX = 200;
 export const PRIORITY_MAX = 1_000_000;
 const STEP = 10;
 
@@ -58,7 +60,7 @@ export async function createRule(
     if (total >= PER_DOMAIN_MAX)
       throw new Refusal("plan_limit_reached", `a domain has at most ${PER_DOMAIN_MAX} rules`);
     const settings = readSettings({
-      name: request.name,
+      name: readName("name", request.name, NAME_CHARS_MAX),
       priority: request.priority ?? Math.min(last + STEP, PRIORITY_MAX),
       active: request.active ?? true,
       match,
@@ -175,6 +177,7 @@ export async function changeRule(
   changes: RuleChanges,
 ): Promise<RuleRecord> {
   const { match: _match, conditions: _conditions, ...given } = changes;
+  if (given.name !== undefined) given.name = readName("name", given.name, NAME_CHARS_MAX);
   const at = new Date(world.clock.now());
   return world.db.asOrg(orgId, async (tx) => {
     if (isUuid(id)) await queries.lockRules(tx, orgId, [id]);

@@ -3,6 +3,7 @@
 // stands behind the #, which browsers send to nobody; only its SHA-256 is kept.
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
 import { openOrganization } from "../../accounts/accounts.ts";
+import { readLine } from "../../http/one-line.ts";
 import { isDuplicate, type Tx } from "../../platform/database/db.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -285,7 +286,7 @@ const PURPOSE_MIN = 10;
 function checkOrganization({ config }: LinkWorld, { organization }: LinkUse): { name: string; purpose: string } {
   if (config.sign_up === "off")
     throw new Refusal("invalid_state", "nobody signs up here any more; ask who runs this server");
-  const name = checkLine("organization_name", organization?.name ?? "");
+  const name = readLine("organization_name", organization?.name ?? "");
   if (name === "") throw invalid("organization_name", "the 'organization_name' field is required");
   const purpose = (organization?.purpose ?? "").trim();
   if (purpose.length < PURPOSE_MIN)
@@ -304,11 +305,5 @@ export function checkAddress(field: string, text: string): string {
 
 /** What a person is called, on one line; it may be empty. */
 export function checkName(text: string): string {
-  return checkLine("name", text);
-}
-
-function checkLine(field: string, text: string): string {
-  const line = text.trim();
-  if (/[\p{Cc}\u2028\u2029]/u.test(line)) throw invalid(field, `the '${field}' field must be one line`);
-  return line;
+  return readLine("name", text);
 }

@@ -61,7 +61,14 @@ it("is for operators alone, after a fresh proof, and for what there is", async (
   for (const id of ["0190aaaa-0000-7000-8000-000000000000", "1"]) {
     assert.equal((await operator.ask("PUT", `${ALL}/${id}`, { plan: "free" })).status, 404);
   }
-  for (const wrong of [{}, { plan: "gold" }, { requests_per_second: 0 }, { name: " " }, { name: "a\nb" }]) {
+  for (const wrong of [
+    {},
+    { plan: "gold" },
+    { requests_per_second: 0 },
+    { name: " " },
+    { name: "a\nb" },
+    { name: "a\tb" },
+  ]) {
     const answer = await operator.ask("PUT", `${ALL}/${api.org_id}`, wrong);
     assert.equal(answer.status, 400, JSON.stringify(wrong));
   }

@@ -4,6 +4,7 @@ import { Type } from "typebox";
 import { changeOrganization, organizationNames, pageOrganizations } from "../../accounts/accounts.ts";
 import { notePerson } from "../../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
+import { readName } from "../../http/one-line.ts";
 import { isUuid } from "../../platform/database/db.ts";
 import { notFound } from "../../platform/refusal.ts";
 import { listMembers } from "../members/members.ts";
@@ -34,9 +35,11 @@ const OrganizationLimits = Named(
   }),
 );
 
+const NAME_CHARS_MAX = 191;
+
 const Changes = Closed(
   {
-    name: Type.Optional(Type.String({ minLength: 1, maxLength: 191, pattern: "^[^\\n\\r]*\\S[^\\n\\r]*$" })),
+    name: Type.Optional(Type.String({ minLength: 1, maxLength: NAME_CHARS_MAX })),
     plan: Type.Optional(Plan),
     state: Type.Optional(State),
     requests_per_second: Type.Optional(Nullable(Type.Integer({ minimum: 1, maximum: 1_000_000 }))),
@@ -134,9 +137,10 @@ function mountChange(api: Api, world: PeopleWorld): void {
     },
     async (request) => {
       const id = await knownOrganization(world, request.params.id);
-      const { requests_per_second, monthly_quota, ...words } = request.body;
+      const { name, requests_per_second, monthly_quota, ...words } = request.body;
       const organization = await changeOrganization(world, id, {
         ...words,
+        ...(name === undefined ? {} : { name: readName("name", name, NAME_CHARS_MAX) }),
         ...(requests_per_second === undefined ? {} : { requestsPerSecond: String(requests_per_second ?? "default") }),
         ...(monthly_quota === undefined ? {} : { monthlyQuota: String(monthly_quota ?? "default") }),
       });

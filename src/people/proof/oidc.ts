@@ -1,6 +1,7 @@
 // Signing in at an OpenID Connect provider: the code flow with PKCE (RFC 7636), state and nonce. What the browser must bring back stands
 // sealed in a cookie of its own, so that an answer counts only in the browser that asked (OpenID Connect Core §3.1.2.1, RFC 9700 §4.7).
 import type { Configuration } from "openid-client";
+import { asOneLine } from "../../http/one-line.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 
@@ -64,7 +65,7 @@ export function createOidc(world: OidcWorld, settings: OidcSettings): Oidc {
           subject: `${said.iss} ${said.sub}`,
           email: typeof email === "string" ? email.trim().toLowerCase() : null,
           is_verified: email_verified === true,
-          name: typeof name === "string" ? name.slice(0, 191) : "",
+          name: typeof name === "string" ? asOneLine(name).slice(0, 191) : "",
         },
         asking: { to: kept.to, proves: kept.proves },
       };

@@ -2190,7 +2190,7 @@ export type Organization = {
 };
 
 export type PauseWarmingRequest = {
-  /** Shown as paused_reason; no control characters */
+  /** Shown as paused_reason; one line */
   reason?: string | null;
 };
 

@@ -54,7 +54,7 @@ final class Warming
      * gets 429 until it is resumed. 409 when the domain is not warming.
      *
      * @param array{
-     *     // Shown as paused_reason; no control characters
+     *     // Shown as paused_reason; one line
      *     reason?: string|null,
      * } $input
      * @param array{idempotency_key?: string, timeout?: float, max_retries?: int, headers?: array<string, string>} $options

@@ -2955,7 +2955,7 @@ class Organization(_OrganizationRequired, _OrganizationOptional):
 _PauseWarmingRequestRequired = TypedDict("_PauseWarmingRequestRequired", {
 })
 _PauseWarmingRequestOptional = TypedDict("_PauseWarmingRequestOptional", {
-    # Shown as paused_reason; no control characters
+    # Shown as paused_reason; one line
     "reason": "Optional[str]",
 }, total=False)
 

@@ -1676,7 +1676,7 @@ module Postern
       # Refuse all mail of the domain until resumed; the days of the phase stand still. Mail of the domain
       # gets 429 until it is resumed. 409 when the domain is not warming.
       # @param id [String]
-      # @option input [String] :reason Shown as paused_reason; no control characters
+      # @option input [String] :reason Shown as paused_reason; one line
       # @return [Record]
       def pause(id, input = nil, options: {}, **fields)
         @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/warming/pause", json: input || fields, options: options)
