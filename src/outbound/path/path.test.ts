@@ -3,7 +3,17 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, it } from "node:test";
 import { until } from "../../../test/support/until.ts";
-import { assertDelivered, closePaths, greetAll, push, stageFor, startGreeter, startSink } from "./path.fixture.ts";
+import {
+  assertDelivered,
+  closePaths,
+  greetAll,
+  push,
+  type Sink,
+  type Stage,
+  stageFor,
+  startGreeter,
+  startSink,
+} from "./path.fixture.ts";
 import type { Path } from "./path-types.ts";
 import { createShares, type Shares } from "./shares.ts";
 import { add, drive } from "./worker.ts";
@@ -74,6 +84,32 @@ describe("a path", () => {
     await until("nothing is at work", () => shares.size() === 0 && stage.path.workers === 0);
     assertDelivered(stage, MESSAGES * 5);
     assert.equal(most, 2);
+  });
+
+  it("begins mail to servers that were never met while as many as may be tried at once keep silent", async () => {
+    const silent = await startSink();
+    const good = await startGreeter();
+    const stages: Stage[] = [];
+    const ofPath = (path: Path) => stages.find((stage) => stage.path === path) as Stage;
+    const kinds = [{ bytes_max: Number.POSITIVE_INFINITY, slots: 8 }];
+    const shares = createShares<Path>((path) => drive(ofPath(path)), kinds, 100);
+    const stageOf = (sink: Sink) => {
+      const stage = stageFor(sink, { shares });
+      stages.push(stage);
+      push(stage, 1);
+      drive(stage);
+      return stage;
+    };
+    const hanging = Array.from({ length: 9 }, () => stageOf(silent));
+    await until("three hang", () => silent.sockets.length === 3);
+    const well = stageOf(good);
+    await until("it is delivered", () => well.outcomes.length === 1, 30_000);
+    assertDelivered(well, 1);
+    assert.equal(hanging.flatMap(({ outcomes }) => outcomes).length, 0, "the others still hang");
+    greetAll(silent);
+    await until("they have their outcomes", () => hanging.every(({ outcomes }) => outcomes.length === 1));
+    for (const stage of hanging) assertDelivered(stage, 1);
+    await until("nothing is at work", () => shares.size() === 0);
   });
 
   it("sends the next large message while the server thinks about the ones before", async () => {

@@ -15,7 +15,7 @@ const delivery = (org_id: string, size = 10): Sized => ({ job: { org_id, about: 
 function stage() {
   const begun: { path: string; delivery: Sized; slot: Slot }[] = [];
   const started: string[] = [];
-  const shares = createShares<Waiting>((path) => drive(path), KINDS);
+  const shares = createShares<Waiting>((path) => drive(path), KINDS, 6);
 
   function drive(path: Waiting): void {
     for (let [next] = path.deliveries; next; [next] = path.deliveries) {
@@ -124,6 +124,18 @@ test("a large message that is sent and waits for its answer leaves its slot to t
   assert.equal(slotOf("large 0").weigh(), false, "its place is taken");
   for (const name of ["large 0", "large 1", "large 2"]) slotOf(name).leave();
   assert.equal(shares.size(), 0);
+});
+
+test("an attempt that waits for a server leaves its slot to the next one, up to a limit of its own", () => {
+  const { path, started, slotOf, shares } = stage();
+  for (let n = 0; n < 10; n += 1) path(`silent ${n}`, [delivery("a")], "new");
+  assert.equal(started.length, 3);
+  for (let n = 0; n < 6; n += 1) if (started.length > n) slotOf(`silent ${n}`).stall();
+  assert.equal(started.length, 6, "three hang, which is half of what may, and three have slots");
+  assert.equal(shares.size(), 6);
+  assert.equal(slotOf("silent 0").weigh(), false, "its place is taken");
+  for (let n = 3; n < 6; n += 1) slotOf(`silent ${n}`).leave();
+  assert.equal(started.length, 9);
 });
 
 test("it keeps its slot where its organization has its share of small ones, and has it back where it is free", () => {

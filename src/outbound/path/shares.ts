@@ -27,6 +27,12 @@ const KINDS: readonly Kind[] = [
  */
 const NOT_QUICK_MAX = 0.75;
 const SLOW_MAX = 0.5;
+/**
+ * Beside the slots: attempts that wait long for a server to open a session. They hold a connection and no message, so what
+ * stands behind them need not wait for them: servers that never greet hold the places of others for seconds, not for the
+ * minute after which they are given up.
+ */
+const STALLED_MAX = 1_000;
 /** Sessions kept open for the next message; beyond it the oldest is closed. */
 const IDLE_MAX = 1_000;
 
@@ -39,6 +45,8 @@ export type Paced = { pace: Pace };
 export type Slot = {
   /** The message is not in memory any more: from here on it is a slot of the smallest ones, if there is one. */
   lighten(): void;
+  /** No session was opened yet, and no message is in memory: its slot is free for the next, if not too many hang so. `weigh` undoes it. */
+  stall(): void;
   /** The message is to be in memory once more: whether there is a slot of its size for it. */
   weigh(): boolean;
   /** Called once. */
@@ -66,13 +74,13 @@ const NOTHING: Held = { quick: 0, new: 0, slow: 0 };
 /**
  * Nothing is at work yet; `drive` starts what a path may.
  */
-export function createShares<P extends Paced>(drive: (path: P) => void, kinds: readonly Kind[] = KINDS): Shares<P> {
-  const rows: Row<P>[] = kinds.map(({ slots }) => ({ slots, used: 0, byOrg: new Map(), waiting: createRotation() }));
-
-  function rowOf({ job }: Sized): Row<P> {
-    const at = kinds.findIndex(({ bytes_max }) => job.about.size <= bytes_max);
-    return rows.at(at) as Row<P>;
-  }
+export function createShares<P extends Paced>(
+  drive: (path: P) => void,
+  kinds: readonly Kind[] = KINDS,
+  stalledMax: number = STALLED_MAX,
+): Shares<P> {
+  const rows: Row<P>[] = kinds.map(({ slots }) => rowWith(slots));
+  const stalled: Row<P> = rowWith(stalledMax);
 
   /** Drives those that may begin now, a path of each organization in turn; each once, for it may come back to wait. */
   function pump(row: Row<P>): void {
@@ -102,6 +110,9 @@ export function createShares<P extends Paced>(drive: (path: P) => void, kinds: r
       lighten() {
         if (row !== smallest && hasShare(smallest, orgId, pace)) move(smallest);
       },
+      stall() {
+        if (row !== stalled && hasRoom(stalled, orgId)) move(stalled);
+      },
       weigh() {
         if (row === own) return true;
         const may = hasShare(own, orgId, pace);
@@ -117,8 +128,8 @@ export function createShares<P extends Paced>(drive: (path: P) => void, kinds: r
 
   return {
     enter(path, delivery) {
-      const row = rowOf(delivery);
-      const { org_id } = delivery.job;
+      const { org_id, about } = delivery.job;
+      const row = rows.at(kinds.findIndex(({ bytes_max }) => about.size <= bytes_max)) as Row<P>;
       const { pace } = path;
       if (!hasShare(row, org_id, pace)) {
         row.waiting.add(`${pace} ${org_id}`, path);
@@ -127,8 +138,12 @@ export function createShares<P extends Paced>(drive: (path: P) => void, kinds: r
       return slotIn(row, org_id, pace);
     },
     keep: keeper(),
-    size: () => rows.reduce((sum, { used }) => sum + used, 0),
+    size: () => [...rows, stalled].reduce((sum, { used }) => sum + used, 0),
   };
+}
+
+function rowWith<P>(slots: number): Row<P> {
+  return { slots, used: 0, byOrg: new Map(), waiting: createRotation() };
 }
 
 /** Closes the oldest of the sessions that are kept open when they are too many. */
@@ -157,10 +172,15 @@ function sum({ quick, new: unknown, slow }: Held): number {
   return quick + unknown + slow;
 }
 
-function hasShare({ slots, used, byOrg }: Row<unknown>, orgId: string, pace: Pace): boolean {
+function hasRoom({ slots, used, byOrg }: Row<unknown>, orgId: string): boolean {
+  return mayTakeMore(sum(byOrg.get(orgId) ?? NOTHING), { max: slots, taken: used });
+}
+
+function hasShare(row: Row<unknown>, orgId: string, pace: Pace): boolean {
+  const { slots, used, byOrg } = row;
   const held = byOrg.get(orgId) ?? NOTHING;
   const own = sum(held);
-  if (!mayTakeMore(own, { max: slots, taken: used })) return false;
+  if (!hasRoom(row, orgId)) return false;
   if (pace === "quick") return true;
   const share = Math.ceil((slots - (used - own)) / 2);
   if (own - held.quick >= portion(share, NOT_QUICK_MAX)) return false;

@@ -44,6 +44,8 @@ const ADDRESSES_MAX = 4;
 const UNRECORDED_MAX = 1_000;
 const UNRECORDED_PAUSE_MS = 200;
 const ALONE_MS = 60_000;
+/** Most servers greet within a second; some make senders wait for five. */
+const STALLED_AFTER_MS = 3_000;
 
 /** What the work on one path needs at hand. */
 export type PathContext = { world: PathWorld; parts: PathParts; path: Path };
@@ -196,14 +198,14 @@ async function sendOne(context: PathContext, held: Link | null, turn: Turn): Pro
     return null;
   }
   const reused = held ?? takeIdle(path, delivery);
-  const link = reused ?? (await dial(context, delivery));
+  const link = reused ?? (await dial(context, turn));
   if (!link) return null;
   const first = await attemptOn(context, link, turn);
   if (first.lost !== null && first.outcome === null) path.proven = false;
   if (first.lost !== null && reused && parts.mayStart()) {
     // The server ended the session before it saw the message, which is not at fault: a fresh one decides.
     part(link);
-    const fresh = await dial(context, delivery);
+    const fresh = await dial(context, turn);
     return fresh && goOn(context, fresh, turn, await attemptOn(context, fresh, turn));
   }
   return goOn(context, link, turn, first);
@@ -270,20 +272,26 @@ function brokenOff(link: Link, detail: string): Outcome {
  * Connects unless enough others do towards a site that may be dead: then the message waits for what comes of those, and
  * the worker ends, being one too many.
  */
-async function dial(context: PathContext, delivery: Delivery): Promise<Link | null> {
+async function dial(context: PathContext, { delivery, slot }: Turn): Promise<Link | null> {
   const { world, parts, path } = context;
   if (!path.proven && path.dialling >= UNPROVEN_CONNECTIONS) {
     carryOut(context, wait(world, parts.gate, path, delivery));
     return null;
   }
   path.dialling += 1;
+  const late = setTimeout(slot.stall, STALLED_AFTER_MS);
   const link = await connect(context, delivery).finally(() => {
+    clearTimeout(late);
     path.dialling -= 1;
   });
   if (!link) return null;
   carryOut(context, reached(path));
   driveIfNew(context);
-  return link;
+  if (slot.weigh()) return link;
+  // Others have its place by now: the session is kept for when it has one again.
+  keepIdle(parts.shares, path, link);
+  carryOut(context, wait(world, parts.gate, path, delivery));
+  return null;
 }
 
 /** A site that has just proven to be there is given more connections. */
