@@ -25,8 +25,27 @@ export function siblingFinder(
   find: FindContext,
 ): FindSiblings {
   const among = sharing(find);
-  const findGlued = gluedFinder(world, among);
   const isAliasDomain = aliasDomainFinder(world);
+
+  async function lookUp(
+    context: AliasContext,
+    { wanted, close }: Sought,
+    ends: ReadonlySet<string>,
+  ): Promise<string[]> {
+    const found = await Promise.all([...wanted].map((one) => findAddress(addressDigest(world, one))));
+    const exact = await among(context, found);
+    if (ends.size === 0) return exact;
+    const digests = [...ends].map((one) => addressDigest(world, one));
+    return [...exact, ...gluedAmong(close, new Set(await among(context, await findAddresses(world.db, digests))))];
+  }
+
+  /** Each of so many by itself would be a hundred round trips and more. */
+  async function readAll({ alias, destinations }: AliasContext, { wanted, close }: Sought): Promise<string[]> {
+    const person = { destinations: destinations.map(({ id }) => id), domains: [...new Set([...wanted].map(domainOf))] };
+    const theirs = new Set(await findAddressesOfPerson(world.db, alias.org_id, person));
+    return [...[...wanted].filter((one) => theirs.has(one)), ...gluedAmong(close, theirs)];
+  }
+
   return async (context, named) => {
     const own = addressOf(context.alias);
     const all = named.map((one) => readingsOf(one).map((reading) => reading.toLowerCase()));
@@ -36,14 +55,23 @@ export function siblingFinder(
     // Most mail names addresses where the organization has no alias.
     const read = all.filter(([whole = ""]) => theirs.has(domainOf(whole)));
     if (read.length === 0) return [];
-    const wanted = new Set(read.flat().map(untagged));
-    wanted.delete(own);
-    const found = await Promise.all([...wanted].map((one) => findAddress(addressDigest(world, one))));
-    const exact = await among(context, found);
-    const glued = await findGlued(context, new Set(read.flatMap(([whole = ""]) => [whole, untagged(whole)])));
+    const sought = soughtIn(read, own);
+    const ends = sought.wanted.size > ENDS_MAX ? null : endsOf(sought.close, ENDS_MAX);
+    const found = ends === null ? await readAll(context, sought) : await lookUp(context, sought, ends);
     // Whoever reads the alias reads what its address ends with.
-    return [...new Set([...exact, ...glued])].filter((email) => !own.endsWith(email));
+    return [...new Set(found)].filter((email) => !own.endsWith(email));
   };
+}
+
+/** Addresses that may be an alias themselves, and those that may have other letters before one. */
+type Sought = { wanted: ReadonlySet<string>; close: readonly string[] };
+
+function soughtIn(read: readonly string[][], own: string): Sought {
+  const wanted = new Set(read.flat().map(untagged));
+  wanted.delete(own);
+  const isOurs = (one: string) => one === own || REPLY_LOCAL.test(one.slice(0, one.lastIndexOf("@")));
+  const whole = new Set(read.flatMap(([first = ""]) => [first, untagged(first)]));
+  return { wanted, close: [...whole].filter((one) => !isOurs(untagged(one))) };
 }
 
 /** Which of these addresses are the person's other aliases. */
@@ -57,23 +85,5 @@ function sharing(find: FindContext) {
     return others.flatMap((other) =>
       other?.destinations.some(({ id }) => mailboxes.has(id)) ? addressOf(other.alias) : [],
     );
-  };
-}
-
-/** A finder of those behind other letters: the ends of addresses at domains that have any are looked up. */
-function gluedFinder(world: Pick<World, "db" | "seal">, among: ReturnType<typeof sharing>) {
-  return async (context: AliasContext, named: ReadonlySet<string>): Promise<string[]> => {
-    const { alias, destinations } = context;
-    const isOurs = (one: string) => one === addressOf(alias) || REPLY_LOCAL.test(one.slice(0, one.lastIndexOf("@")));
-    const close = [...named].filter((one) => !isOurs(untagged(one)));
-    if (close.length === 0) return [];
-    const ends = endsOf(close, ENDS_MAX);
-    if (ends !== null) {
-      const digests = [...ends].map((one) => addressDigest(world, one));
-      return gluedAmong(close, new Set(await among(context, await findAddresses(world.db, digests))));
-    }
-    const domains = [...new Set(close.map(domainOf))];
-    const person = { destinations: destinations.map(({ id }) => id), domains };
-    return gluedAmong(close, new Set(await findAddressesOfPerson(world.db, alias.org_id, person)));
   };
 }

@@ -39,8 +39,12 @@ export function coalesce<K, V>(options: {
       waiting = new Map();
       return all;
     }
-    const some = new Map([...waiting].slice(0, options.keys_max));
-    for (const key of some.keys()) waiting.delete(key);
+    const some: typeof waiting = new Map();
+    for (const [key, promise] of waiting) {
+      if (some.size === options.keys_max) break;
+      some.set(key, promise);
+      waiting.delete(key);
+    }
     return some;
   }
 
