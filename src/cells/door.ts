@@ -5,6 +5,7 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import type { AddressInfo } from "node:net";
 import { secretDigest } from "../accounts/keys.ts";
 import { parseCommand, parsePathCommand } from "../mail/smtp-server/command.ts";
+import { doorTlsWord } from "../mail/smtp-server/xclient.ts";
 import { addressOf } from "../platform/net/places.ts";
 import { type DoorCell, NO_CELL, splitPlace } from "./cell-list.ts";
 import type { FindCell, Found } from "./find-cell.ts";
@@ -115,7 +116,18 @@ async function forMail({ cells, find }: DoorParts, headers: IncomingHttpHeaders)
   if (found.kind === "none" && !isMx) return badLogin();
   const cell = found.kind === "cell" ? found.cell : cells[0];
   const place = cell && splitPlace(isMx ? cell.mx : cell.submission);
-  return place ? { "Auth-Status": "OK", "Auth-Server": place.host, "Auth-Port": String(place.port) } : later(isMx);
+  if (!place) return later(isMx);
+  const where = { "Auth-Status": "OK", "Auth-Server": place.host, "Auth-Port": String(place.port) };
+  return isMx ? { ...where, ...tlsOf(headers) } : where;
+}
+
+/** The cell hears of it from nginx (smtp-server/xclient.ts). */
+function tlsOf(headers: IncomingHttpHeaders): MailAnswer {
+  if (headers["auth-ssl"] !== "on") return {};
+  const [protocol, cipher] = ["auth-ssl-protocol", "auth-ssl-cipher"].map(
+    (name) => headers[name] as string | undefined,
+  );
+  return { "Auth-User": doorTlsWord(protocol, cipher) };
 }
 
 /** nginx passes the whole line on, byte by byte. `<postmaster>` and address literals name no domain. A name of the service's own may be several cells': there each address is asked for. */

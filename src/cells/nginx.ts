@@ -84,13 +84,13 @@ function mailText({ door, name }: NginxOptions): string {
     protocol smtp;
     smtp_auth plain login;
     proxy_smtp_auth on;
+    xclient off;
     ${capabilities}`;
   return `  server_name ${name};
   auth_http http://${door}/mail;
   auth_http_timeout 15s;
   proxy_protocol on;
   proxy_pass_error_message on;
-  xclient off;
   timeout 60s;
   proxy_timeout 10m;
 
@@ -101,6 +101,7 @@ function mailText({ door, name }: NginxOptions): string {
     listen 25;
     listen [::]:25;
     starttls on;
+    xclient on;
   }
   server ${submission}
     listen 587;

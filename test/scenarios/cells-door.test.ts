@@ -34,6 +34,16 @@ async function received(cell: CellBehindDoor, subject: string) {
   });
 }
 
+/** What is known of the client, and the Received field that was written. */
+async function arrived(cell: CellBehindDoor, id: string) {
+  const { body } = await cell.ask("GET", `/v1/inbound-emails/${id}`);
+  const { envelope } = body.email as unknown as { envelope: { remote_ip: string; helo: string; tls: boolean } };
+  const raw = await fetch(`http://${cell.env.POSTERN_HTTP}/v1/inbound-emails/${id}/raw`, {
+    headers: { authorization: `Bearer ${cell.live_key}` },
+  });
+  return { envelope, trace: await raw.text() };
+}
+
 test("a key finds its own cell at the shared name, and a host name is one cell's", NEEDS, async () => {
   for (const cell of [one, two]) {
     const own = await cell.ask("GET", "/v1/me");
@@ -94,8 +104,9 @@ test(
     assert.equal((await smtp.reply()).code, 250);
     smtp.destroy();
     const { id } = await received(two, "for two");
-    const { body } = await two.ask("GET", `/v1/inbound-emails/${id}`);
-    assert.ok(JSON.stringify(body).includes("127.0.0.7"), JSON.stringify(body));
+    const { envelope, trace } = await arrived(two, id);
+    assert.deepEqual([envelope.remote_ip, envelope.helo, envelope.tls], ["127.0.0.7", "client.example", true]);
+    assert.match(trace, / with ESMTPS \(TLSv1\.[23] [A-Z0-9_-]+\)\r?\n/);
 
     const first = await rawSmtp(world.ports.mx);
     await first.reply();
@@ -105,7 +116,9 @@ test(
       content: mailTo("desk@shop-one.example", "for one"),
     });
     assert.equal(taken.code, 250, taken.text);
-    await received(one, "for one");
+    const inTheClear = await arrived(one, (await received(one, "for one")).id);
+    assert.equal(inTheClear.envelope.tls, false);
+    assert.match(inTheClear.trace, / with ESMTP\r?\n/);
 
     const nobody = await rawSmtp(world.ports.mx);
     await nobody.reply();

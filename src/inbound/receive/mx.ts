@@ -47,6 +47,7 @@ export async function startMx(world: World, parts: MxParts): Promise<Mx> {
     client_limits: CLIENTS,
     tls: parts.tls,
     isProxy: (ip) => isWithin(ip, world.config.proxy_protocol_from),
+    proxies_tell_tls: world.config.cells_door !== null,
     // This machine itself is no stranger: health checks, tests, a content filter beside us.
     isTrusted: isLoopbackAddress,
     now: () => world.clock.monotonic(),

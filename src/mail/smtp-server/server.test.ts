@@ -47,6 +47,43 @@ test("EHLO offers what is there, HELP too, HELO offers nothing", async () => {
   assert.deepEqual((await smtp.ask("HELO client.example")).lines, ["250 mx.postern.test"]);
 });
 
+test("a door's proxy says once how its client speaks TLS, and no client says it for itself", async () => {
+  const word = "XCLIENT ADDR=192.0.2.7 LOGIN=tls:TLSv1.3/TLS_AES_256_GCM_SHA384 NAME=[UNAVAILABLE]";
+  const proxied = { isProxy: () => true, proxies_tell_tls: true };
+  const behind = await startSmtpServer(options({}, proxied));
+  const plain = await startSmtpServer(options({}, { isProxy: () => true }));
+  const opened = async (port: number) => {
+    const smtp = await rawSmtp(port);
+    smtp.write("PROXY TCP4 192.0.2.7 192.0.2.1 4711 25\r\n");
+    await smtp.reply();
+    await smtp.ask("EHLO proxy.example");
+    return smtp;
+  };
+  const mail = { from: "a@sender.example", to: ["b@rcpt.example"], content: "Subject: x\r\n\r\nx\r\n" };
+  const smtp = await opened(behind.port);
+  const again = await smtp.ask(word);
+  assert.deepEqual(again.lines, ["220 mx.postern.test ESMTP Postern"]);
+  assert.equal((await smtp.ask(word)).code, 502, "once");
+  assert.equal((await smtp.ask("MAIL FROM:<a@sender.example>")).code, 503, "the session is a new one");
+  assert.equal((await smtp.deliver(mail)).code, 250);
+  const [{ client: first } = { client: null }] = box.kept;
+  assert.deepEqual([first?.ip, first?.protocol, first?.tls], ["192.0.2.7", "ESMTPS", "TLSv1.3 TLS_AES_256_GCM_SHA384"]);
+
+  const clear = await opened(behind.port);
+  assert.equal((await clear.ask("XCLIENT ADDR=192.0.2.7 NAME=[UNAVAILABLE]")).code, 220);
+  assert.equal((await clear.deliver(mail)).code, 250);
+  assert.deepEqual([box.kept[1]?.client.protocol, box.kept[1]?.client.tls], ["ESMTP", null]);
+  assert.equal((await clear.ask(word)).code, 502, "what comes later is the client's");
+  const late = await opened(behind.port);
+  assert.equal((await late.ask("MAIL FROM:<a@sender.example>")).code, 250);
+  assert.equal((await late.ask(word)).code, 502, "behind MAIL it is the client's");
+  const other = await opened(plain.port);
+  assert.equal((await other.ask(word)).code, 502, "no door");
+  hangUp();
+  for (const one of [smtp, clear, late, other]) one.destroy();
+  await Promise.all([behind.stop(1_000), plain.stop(1_000)]);
+});
+
 test("a mail by nodemailer arrives as it was sent, over STARTTLS, and its client is described", async () => {
   const transport = nodemailer.createTransport({
     host: "127.0.0.1",

@@ -26,6 +26,8 @@ export type SmtpServerOptions<Route> = {
   slow_login_ms?: number;
   /** Whose connections begin with a PROXY header. */
   isProxy(ip: string): boolean;
+  /** They say how their clients speak TLS with them, in XCLIENT. */
+  proxies_tell_tls?: boolean;
   /** The clients of these speak TLS with them. */
   proxies_end_tls?: boolean;
   /** Clients without limits of their own. */
@@ -123,15 +125,17 @@ const REFUSALS: Record<"full" | "client_full" | "client_fast", Reply> = {
 };
 
 async function welcome<Route>(running: Running<Route>, socket: Socket): Promise<void> {
+  const { options } = running;
   running.sockets.add(socket);
   socket.on("error", () => undefined).on("close", () => running.sockets.delete(socket));
   const peer = { ip: plainAddress(socket.remoteAddress ?? ""), port: socket.remotePort ?? 0 };
-  const wire = new ServerWire(socket, running.options.now);
+  const wire = new ServerWire(socket, options.now);
   running.wires.add(wire);
   try {
     const client = running.isProxy(peer.ip) ? await proxiedClient(wire, peer) : peer;
-    if (running.options.proxies_end_tls && client !== peer) wire.isCovered = true;
-    if (client && !running.stopping) await admit(running, wire, client);
+    if (options.proxies_end_tls && client !== peer) wire.isCovered = true;
+    const has_door = options.proxies_tell_tls === true && client !== peer;
+    if (client && !running.stopping) await admit(running, wire, { ...client, has_door });
     else socket.destroy();
   } finally {
     running.wires.delete(wire);
@@ -141,7 +145,7 @@ async function welcome<Route>(running: Running<Route>, socket: Socket): Promise<
 async function admit<Route>(
   running: Running<Route>,
   wire: ServerWire,
-  client: { ip: string; port: number },
+  { has_door, ...client }: { ip: string; port: number; has_door: boolean },
 ): Promise<void> {
   const { options, clients, places } = running;
   const entered = enter(running, client.ip);
@@ -158,7 +162,7 @@ async function admit<Route>(
     if (options.implicit_tls && !(await wire.beginTls(contextOf(options), options.limits.handshake_ms))) return;
     await serveSession(wire, {
       name: options.name,
-      client,
+      ...{ client, has_door },
       limits: options.limits,
       hooks: options.hooks,
       tls: options.tls,

@@ -8,6 +8,7 @@ import type { InputFault } from "./input.ts";
 import * as replies from "./reply.ts";
 import { formatReply, type Reply, reply } from "./reply.ts";
 import type { DataLimits, Ended, ServerWire, Sink } from "./wire.ts";
+import { readDoorTls } from "./xclient.ts";
 
 export type Client = {
   ip: string;
@@ -69,6 +70,8 @@ export type SessionLimits = {
 export type SessionOptions<Route> = {
   name: string;
   client: Pick<Client, "ip" | "port">;
+  /** The client speaks through a proxy that says how, before its first MAIL and once (xclient.ts). */
+  has_door: boolean;
   limits: SessionLimits;
   hooks: Hooks<Route>;
   /** Null: no STARTTLS. */
@@ -90,6 +93,9 @@ type State<Route> = {
   options: SessionOptions<Route>;
   helo: string | null;
   esmtp: boolean;
+  /** What the proxy said of the client's TLS with it. */
+  door_tls: string | null;
+  may_tell: boolean;
   user: unknown;
   mail: Transaction<Route> | null;
   errors: number;
@@ -115,24 +121,31 @@ const HANDLERS = new Map<string, Handler>([
   ["NOOP", () => reply(250, "2.0.0", "OK")],
   ["QUIT", quit],
   ["STARTTLS", startTls],
+  ["XCLIENT", xclient],
   ["AUTH", logIn],
   ["VRFY", () => reply(252, "2.1.5", "cannot verify, but will take mail and try")],
   ["HELP", () => reply(214, "2.0.0", "RFC 5321")],
 ]);
-const KNOWN_BUT_ABSENT = new Set(["EXPN", "BDAT", "ETRN", "TURN", "SEND", "SOML", "SAML", "XCLIENT", "XFORWARD"]);
+const NOT_OFFERED = reply(502, "5.5.1", "this command is not offered");
+const KNOWN_BUT_ABSENT = new Set(["EXPN", "BDAT", "ETRN", "TURN", "SEND", "SOML", "SAML", "XFORWARD"]);
 
 /** Holds the conversation until either side ends it. Never throws. */
 export async function serveSession<Route>(wire: ServerWire, options: SessionOptions<Route>): Promise<void> {
   const state: State<Route> = {
     ...{ wire, options, helo: null, esmtp: false, user: null, mail: null },
+    ...{ door_tls: null, may_tell: options.has_door },
     ...{ errors: 0, deferred: 0, commands: 0, failed_logins: 0, excess: 0, messages: 0, done: false },
   };
-  say(state, reply(220, null, `${options.name} ESMTP Postern`));
+  say(state, greeting(state));
   while (!state.done) {
     const answer = await nextAnswer(state);
     if (answer) await give(state, answer);
   }
   wire.close();
+}
+
+function greeting<Route>({ options }: State<Route>): Reply {
+  return reply(220, null, `${options.name} ESMTP Postern`);
 }
 
 async function nextAnswer<Route>(state: State<Route>): Promise<Reply | null> {
@@ -148,7 +161,7 @@ async function nextAnswer<Route>(state: State<Route>): Promise<Reply | null> {
   if (state.commands > commands_max) return leave(state, replies.TOO_MANY_COMMANDS);
   const handler = HANDLERS.get(command.verb);
   if (handler) return handler(state, command);
-  if (KNOWN_BUT_ABSENT.has(command.verb)) return reply(502, "5.5.1", "this command is not offered");
+  if (KNOWN_BUT_ABSENT.has(command.verb)) return NOT_OFFERED;
   return reply(500, "5.5.2", "unknown command");
 }
 
@@ -204,8 +217,8 @@ function say<Route>(state: State<Route>, answer: Reply): void {
 }
 
 function clientOf<Route>(state: State<Route>): Client {
-  const { tls } = state.wire;
-  const { user } = state;
+  const { user, door_tls } = state;
+  const tls = state.wire.tls ?? door_tls;
   const utf8 = state.mail?.smtputf8 ? "UTF8SMTP" : state.esmtp ? "ESMTP" : "SMTP";
   const protocol = `${utf8}${tls ? "S" : ""}${user === null ? "" : "A"}`;
   return { ...state.options.client, helo: state.helo ?? "", protocol, tls, user };
@@ -247,6 +260,8 @@ async function mail<Route>(state: State<Route>, { rest }: Command): Promise<Repl
   const refused = await guarded(state, async () => (await hooks.mail?.(clientOf(state), path)) ?? null);
   if (refused) return refused;
   state.mail = transaction;
+  // From here on the proxy passes on what the client says.
+  state.may_tell = false;
   return reply(250, "2.1.0", "sender OK");
 }
 
@@ -359,7 +374,7 @@ function quit<Route>(state: State<Route>): Reply {
 
 async function startTls<Route>(state: State<Route>, { rest }: Command): Promise<Reply | null> {
   const { wire, options } = state;
-  if (!options.tls) return reply(502, "5.5.1", "this command is not offered");
+  if (!options.tls) return NOT_OFFERED;
   if (wire.tls !== null) return reply(503, "5.5.1", "TLS is on already");
   if (rest !== "") return reply(501, "5.5.4", "STARTTLS takes no argument");
   const goAhead = formatReply(reply(220, "2.0.0", "go ahead"));
@@ -370,6 +385,13 @@ async function startTls<Route>(state: State<Route>, { rest }: Command): Promise<
   state.esmtp = false;
   if (!done) state.done = true;
   return null;
+}
+
+/** The session begins again with its greeting, as in Postfix. */
+function xclient<Route>(state: State<Route>, { rest }: Command): Reply {
+  if (!state.may_tell) return NOT_OFFERED;
+  Object.assign(state, { may_tell: false, door_tls: readDoorTls(rest), helo: null, esmtp: false });
+  return greeting(state);
 }
 
 async function logIn<Route>(state: State<Route>, command: Command): Promise<Reply | null> {
@@ -383,7 +405,7 @@ async function logIn<Route>(state: State<Route>, command: Command): Promise<Repl
 async function tryLogin<Route>(state: State<Route>, { rest }: Command): Promise<Reply | null> {
   const { wire, options } = state;
   const { login: hook } = options.hooks;
-  if (!hook) return reply(502, "5.5.1", "this command is not offered");
+  if (!hook) return NOT_OFFERED;
   if (wire.tls === null) return auth.NEEDS_TLS;
   if (!state.esmtp) return reply(503, "5.5.1", "say EHLO first");
   if (state.user !== null) return reply(503, "5.5.1", "you are logged in already");

@@ -34,6 +34,7 @@ const VERBS = [
     "VRFY a\r\n",
     "HELP\r\n",
     "STARTTLS\r\n",
+    "XCLIENT ADDR=192.0.2.2 LOGIN=tls:TLSv1.3/A NAME=a\r\n",
   ],
   ...[
     "BDAT 5 LAST\r\n",
@@ -295,7 +296,13 @@ async function converse(input: Buffer): Promise<{ said: Noted[]; kept: Kept[]; f
   let open = 0;
   const wire = new ServerWire(socketOf(cut(input), said), () => 0);
   await serveSession<string>(wire, {
-    ...{ name: "mx.fuzz.example", client: { ip: "192.0.2.1", port: 1 }, limits: SESSION_LIMITS, tls: null },
+    ...{
+      name: "mx.fuzz.example",
+      client: { ip: "192.0.2.1", port: 1 },
+      has_door: true,
+      limits: SESSION_LIMITS,
+      tls: null,
+    },
     ...{ isUnderLoad: () => false, isStopping: () => false, sleep: async () => undefined },
     slowDown: async () => true,
     onFailure: (error) => failures.push(error),
