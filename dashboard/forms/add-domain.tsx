@@ -3,8 +3,7 @@ import type { FormEvent } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { TYPES, USES } from "../lib/domain-types.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 
 type Given = { open: boolean; close: () => void; added: (id: string) => void };
@@ -59,12 +58,7 @@ function Form({ close, added }: Omit<Given, "open">) {
           </select>
         )}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={adding.isPending && "Adding…"}>
-          Add
-        </Button>
-      </div>
+      <DialogActs close={close} act="Add" busy={adding.isPending && "Adding…"} />
     </form>
   );
 }

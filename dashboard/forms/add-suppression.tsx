@@ -5,8 +5,7 @@ import { type Schemas, take, v1 } from "../api/client.ts";
 import { domains } from "../api/queries.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { inOneLine } from "../lib/domain-names.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 
 type Given = { open: boolean; close: () => void };
@@ -57,12 +56,7 @@ function Form({ close }: Pick<Given, "close">) {
       <Field label="Note" help="For your team: who asked, and when" problem={fieldProblem(adding.error, "note")}>
         {(bound) => <input {...bound} name="note" autoComplete="off" />}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={adding.isPending && "Adding…"}>
-          Add
-        </Button>
-      </div>
+      <DialogActs close={close} act="Add" busy={adding.isPending && "Adding…"} />
     </form>
   );
 }

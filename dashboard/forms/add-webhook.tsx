@@ -6,8 +6,7 @@ import { domains } from "../api/queries.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { inOneLine } from "../lib/domain-names.ts";
 import { EVENTS } from "../lib/list-filters.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 import { SecretOnce } from "../ui/secret-once.tsx";
 
@@ -50,12 +49,7 @@ function Form({ close, made }: Pick<Given, "close"> & { made: (secret: string) =
     <form onSubmit={submit} className="mt-3 grid gap-4" noValidate>
       <AddressAndEvents error={adding.error} />
       <OnlySome error={adding.error} />
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={adding.isPending && "Adding…"}>
-          Add
-        </Button>
-      </div>
+      <DialogActs close={close} act="Add" busy={adding.isPending && "Adding…"} />
     </form>
   );
 }
@@ -92,12 +86,7 @@ function ChangeForm({ webhook, close }: { webhook: Webhook; close: () => void })
         <input type="checkbox" name="enabled" defaultChecked={webhook.enabled} />
         On: it gets events
       </label>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={changing.isPending && "Saving…"}>
-          Save
-        </Button>
-      </div>
+      <DialogActs close={close} act="Save" busy={changing.isPending && "Saving…"} />
     </form>
   );
 }

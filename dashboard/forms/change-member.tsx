@@ -4,7 +4,7 @@ import { type PeopleSchemas, people, take } from "../api/client.ts";
 import { useAct } from "../lib/act.ts";
 import type { Own } from "../lib/own.ts";
 import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { RoleField, readRole } from "../ui/role-field.tsx";
 
 type Member = PeopleSchemas["Member"];
@@ -49,15 +49,16 @@ function Form({ member, organization, close, remove }: Given & { member: Member 
         <input type="checkbox" name="sees_bodies" defaultChecked={member.sees_bodies} />
         As a viewer, sees the bodies of messages
       </label>
-      <div className="acts">
-        <Button look="quiet" className="show-s" onClick={() => remove(member)}>
-          Remove
-        </Button>
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={changing.isPending && "Changing…"}>
-          Change
-        </Button>
-      </div>
+      <DialogActs
+        close={close}
+        act="Change"
+        busy={changing.isPending && "Changing…"}
+        before={
+          <Button look="quiet" className="show-s" onClick={() => remove(member)}>
+            Remove
+          </Button>
+        }
+      />
     </form>
   );
 }

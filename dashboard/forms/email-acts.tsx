@@ -6,7 +6,7 @@ import { type Schemas, take, v1 } from "../api/client.ts";
 import { emailContent } from "../api/queries.ts";
 import { sayError } from "../api/say-error.ts";
 import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { toast } from "../ui/toast.tsx";
 import { SendOne } from "./send-one.tsx";
 
@@ -39,16 +39,14 @@ export function EmailActs({ email }: { email: Email }) {
       )}
       <Dialog title="Cancel this e-mail?" open={isAsking} close={() => ask(false)}>
         <p>It will not be sent to anybody. This cannot be undone.</p>
-        <div className="acts">
-          <Button onClick={() => ask(false)}>Keep it</Button>
-          <Button
-            look="danger"
-            busy={cancel.isPending && "Canceling…"}
-            onClick={() => cancel.mutate(undefined, { onSettled: () => ask(false) })}
-          >
-            Cancel the e-mail
-          </Button>
-        </div>
+        <DialogActs
+          close={() => ask(false)}
+          leave="Keep it"
+          act="Cancel the e-mail"
+          look="danger"
+          busy={cancel.isPending && "Canceling…"}
+          run={() => cancel.mutate(undefined, { onSettled: () => ask(false) })}
+        />
       </Dialog>
     </>
   );

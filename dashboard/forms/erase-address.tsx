@@ -2,8 +2,7 @@
 import { type FormEvent, useState } from "react";
 import { take, v1 } from "../api/client.ts";
 import { useAct } from "../lib/act.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 
 type Given = { email: string; open: boolean; close: () => void };
@@ -46,17 +45,14 @@ function Form({ email, close }: Omit<Given, "open">) {
           <input {...bound} autoComplete="off" spellCheck={false} onChange={(event) => type(event.target.value)} />
         )}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Keep it</Button>
-        <Button
-          look="danger"
-          type="submit"
-          disabled={typed.trim().toLowerCase() !== email.toLowerCase()}
-          busy={erasing.isPending && "Erasing…"}
-        >
-          Erase the address
-        </Button>
-      </div>
+      <DialogActs
+        close={close}
+        leave="Keep it"
+        act="Erase the address"
+        look="danger"
+        disabled={typed.trim().toLowerCase() !== email.toLowerCase()}
+        busy={erasing.isPending && "Erasing…"}
+      />
     </form>
   );
 }

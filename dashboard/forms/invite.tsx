@@ -8,7 +8,7 @@ import { useAttempt } from "../lib/attempt.ts";
 import type { Own } from "../lib/own.ts";
 import { Button } from "../ui/button.tsx";
 import { CopyButton } from "../ui/copy.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { RoleField, readRole } from "../ui/role-field.tsx";
@@ -53,12 +53,7 @@ function Form({ organization, close, made }: Omit<Given, "open"> & { made: (made
       </Field>
       <RoleField />
       {problem === undefined && <Problem error={error} />}
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={isBusy && "Inviting…"}>
-          Invite
-        </Button>
-      </div>
+      <DialogActs close={close} act="Invite" busy={isBusy && "Inviting…"} />
     </form>
   );
 }

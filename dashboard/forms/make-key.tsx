@@ -3,8 +3,7 @@ import { type FormEvent, useState } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { useOwn } from "../lib/own.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 import { SecretOnce } from "../ui/secret-once.tsx";
 
@@ -57,12 +56,7 @@ function Form({ close, made }: Pick<Given, "close"> & { made: (secret: string) =
           </select>
         )}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={making.isPending && "Making…"}>
-          Make it
-        </Button>
-      </div>
+      <DialogActs close={close} act="Make it" busy={making.isPending && "Making…"} />
     </form>
   );
 }

@@ -6,8 +6,8 @@ import { type Session, session } from "../api/people.ts";
 import { askPerson } from "../lib/asked.ts";
 import { useAttempt } from "../lib/attempt.ts";
 import { showPasskey } from "../lib/passkeys.ts";
-import { Button } from "../ui/button.tsx";
 import { CodeField } from "../ui/code-field.tsx";
+import { DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 import { PasskeyButton } from "../ui/passkey-button.tsx";
 import { Problem } from "../ui/problem.tsx";
@@ -59,20 +59,19 @@ export function ProveAgain({ person, proved, close }: Given) {
       )}
       {person.has_password && person.has_totp && <CodeField />}
       <Problem error={error ?? withPasskey.error} />
-      <div className="acts">
-        <Button onClick={close}>Not now</Button>
+      <DialogActs
+        close={close}
+        leave="Not now"
+        act={person.has_password ? "Go on" : undefined}
+        busy={isBusy && "One moment…"}
+      >
         {person.has_passkey && (
           <PasskeyButton label="Use a passkey" isBusy={withPasskey.isBusy} use={() => withPasskey.attempt(undefined)} />
         )}
         {person.has_provider && (
           <ProviderLink to={location.pathname + location.search} say={(name) => `Sign in with ${name} again`} proves />
         )}
-        {person.has_password && (
-          <Button look="primary" type="submit" busy={isBusy && "One moment…"}>
-            Go on
-          </Button>
-        )}
-      </div>
+      </DialogActs>
     </form>
   );
 }

@@ -3,8 +3,7 @@ import { type FormEvent, useState } from "react";
 import { type Schemas, take, v1 } from "../api/client.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { sayCount } from "../lib/times.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 
 type Given = { id: string; open: boolean; close: () => void };
@@ -71,12 +70,7 @@ function Form({ id, close }: Omit<Given, "open">) {
           </select>
         )}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={replaying.isPending && `${done.toLocaleString("en")} so far…`}>
-          Send again
-        </Button>
-      </div>
+      <DialogActs close={close} act="Send again" busy={replaying.isPending && `${done.toLocaleString("en")} so far…`} />
     </form>
   );
 }

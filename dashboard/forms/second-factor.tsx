@@ -10,7 +10,7 @@ import { Button } from "../ui/button.tsx";
 import { CodeField } from "../ui/code-field.tsx";
 import { Confirm } from "../ui/confirm.tsx";
 import { CopyButton } from "../ui/copy.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Problem } from "../ui/problem.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
 import { Tag } from "../ui/tag.tsx";
@@ -120,12 +120,7 @@ function Confirming({
       </div>
       <CodeField problem={problem} hasRecovery={false} />
       {problem === undefined && <Problem error={error} />}
-      <div className="acts">
-        <Button onClick={close}>Not now</Button>
-        <Button look="primary" type="submit" busy={isBusy && "One moment…"}>
-          Turn it on
-        </Button>
-      </div>
+      <DialogActs close={close} leave="Not now" act="Turn it on" busy={isBusy && "One moment…"} />
     </form>
   );
 }

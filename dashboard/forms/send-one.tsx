@@ -8,8 +8,7 @@ import { domains } from "../api/queries.ts";
 import { fieldProblem, useAct } from "../lib/act.ts";
 import { splitAddresses } from "../lib/fields.ts";
 import { useOwn } from "../lib/own.ts";
-import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Field } from "../ui/field.tsx";
 import { Loaded } from "../ui/states.tsx";
 
@@ -58,12 +57,11 @@ function Outcome({ answer: { id, status }, close }: { answer: Schemas["SendAnswe
           ? "Everything was checked as for live mail. Nothing was sent."
           : "It is on its way. Its page shows each attempt and each answer."}
       </p>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
+      <DialogActs close={close}>
         <Link to="/emails/$id" params={{ id }} className="btn primary">
           Open the e-mail
         </Link>
-      </div>
+      </DialogActs>
     </>
   );
 }
@@ -145,12 +143,11 @@ function Form({ content, from, close, draft, write, sent }: FormGiven) {
           </select>
         )}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={sending.isPending && "Sending…"}>
-          {kind === "test" ? "Send the test" : "Send it"}
-        </Button>
-      </div>
+      <DialogActs
+        close={close}
+        act={kind === "test" ? "Send the test" : "Send it"}
+        busy={sending.isPending && "Sending…"}
+      />
     </form>
   );
 }

@@ -5,7 +5,7 @@ import type { Session } from "../api/people.ts";
 import { listenToKeys, PLACES } from "../lib/keys.ts";
 import { Brand } from "../ui/brand.tsx";
 import { Button } from "../ui/button.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../ui/dialog.tsx";
 import { Icon, type IconName } from "../ui/icon.tsx";
 import { Who } from "./who.tsx";
 
@@ -104,9 +104,7 @@ function KeysDialog({ open, close }: { open: boolean; close: () => void }) {
         <Key keys={["?"]} does="Show these keys" />
         <Key keys={["Esc"]} does="Close what is open" />
       </dl>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-      </div>
+      <DialogActs close={close} />
     </Dialog>
   );
 }

@@ -1,7 +1,6 @@
 // A question before something that cannot be undone. The button names the act; the other one is the safe way out.
 import type { ReactNode } from "react";
-import { Button } from "./button.tsx";
-import { Dialog } from "./dialog.tsx";
+import { Dialog, DialogActs } from "./dialog.tsx";
 
 type Given = {
   title: string;
@@ -17,12 +16,7 @@ export function Confirm({ title, act, open, busy, close, confirm, children }: Gi
   return (
     <Dialog title={title} open={open} close={close}>
       <p>{children}</p>
-      <div className="acts">
-        <Button onClick={close}>Keep it</Button>
-        <Button look="danger" busy={busy && "One moment…"} onClick={confirm}>
-          {act}
-        </Button>
-      </div>
+      <DialogActs close={close} leave="Keep it" act={act} look="danger" busy={busy && "One moment…"} run={confirm} />
     </Dialog>
   );
 }

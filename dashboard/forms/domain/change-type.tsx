@@ -5,7 +5,7 @@ import { fieldProblem, useAct } from "../../lib/act.ts";
 import { sayTypeChange, TYPES, USES } from "../../lib/domain-types.ts";
 import { useMayChange } from "../../lib/own.ts";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Domain = Schemas["Domain"];
@@ -62,16 +62,13 @@ export function ChangeType({ domain }: { domain: Domain }) {
             <li key={sentence}>{sentence}</li>
           ))}
         </ul>
-        <div className="acts">
-          <Button onClick={() => ask(false)}>Keep it</Button>
-          <Button
-            look="primary"
-            busy={changing.isPending && "Changing…"}
-            onClick={() => changing.mutate(chosen, { onSettled: () => ask(false) })}
-          >
-            Change it
-          </Button>
-        </div>
+        <DialogActs
+          close={() => ask(false)}
+          leave="Keep it"
+          act="Change it"
+          busy={changing.isPending && "Changing…"}
+          run={() => changing.mutate(chosen, { onSettled: () => ask(false) })}
+        />
       </Dialog>
     </form>
   );

@@ -4,7 +4,7 @@ import { type Schemas, take, v1 } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Key = Schemas["DkimKey"];
@@ -77,12 +77,7 @@ function Rotate({ id, old, next, close }: RotateGiven) {
       >
         {(bound) => <input {...bound} name="new_selector" defaultValue={next} autoComplete="off" spellCheck={false} />}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={rotating.isPending && "Making…"}>
-          Make the new key
-        </Button>
-      </div>
+      <DialogActs close={close} act="Make the new key" busy={rotating.isPending && "Making…"} />
     </form>
   );
 }
@@ -120,12 +115,7 @@ function Make({ id, next, close }: Omit<RotateGiven, "old">) {
           </select>
         )}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={making.isPending && "Making…"}>
-          Make it
-        </Button>
-      </div>
+      <DialogActs close={close} act="Make it" busy={making.isPending && "Making…"} />
     </form>
   );
 }

@@ -4,7 +4,7 @@ import { type Schemas, take, v1 } from "../../api/client.ts";
 import { useAct } from "../../lib/act.ts";
 import { PHASE_WORDS } from "../../lib/domain-views.ts";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Phase = NonNullable<Schemas["StartWarmingRequest"]["phase"]>;
@@ -87,17 +87,14 @@ function Skip({ id, phase: present, close }: SkipGiven) {
           </label>
         </>
       )}
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button
-          look={isAhead ? "danger" : "primary"}
-          disabled={isAhead && !isSure}
-          busy={starting.isPending && "One moment…"}
-          onClick={() => starting.mutate(undefined)}
-        >
-          Begin there
-        </Button>
-      </div>
+      <DialogActs
+        close={close}
+        act="Begin there"
+        look={isAhead ? "danger" : "primary"}
+        disabled={isAhead && !isSure}
+        busy={starting.isPending && "One moment…"}
+        run={() => starting.mutate(undefined)}
+      />
     </div>
   );
 }

@@ -7,7 +7,7 @@ import { fieldProblem, useAct } from "../../lib/act.ts";
 import { inOneLine } from "../../lib/domain-names.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { MailAction, readMailAction } from "./mail-action.tsx";
 
@@ -47,17 +47,18 @@ function Form({ alias, close }: { alias: Alias | null; close: () => void }) {
         <input type="checkbox" name="active" defaultChecked={alias?.active ?? true} />
         It takes mail
       </label>
-      <div className="acts">
-        {alias && (
-          <Button look="quiet" onClick={() => ask(true)}>
-            Delete
-          </Button>
-        )}
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={save.isPending && "Saving…"}>
-          Save
-        </Button>
-      </div>
+      <DialogActs
+        close={close}
+        act="Save"
+        busy={save.isPending && "Saving…"}
+        before={
+          alias && (
+            <Button look="quiet" onClick={() => ask(true)}>
+              Delete
+            </Button>
+          )
+        }
+      />
       <Confirm
         title={`Delete ${alias && addressOf(alias)}?`}
         act="Delete the alias"

@@ -2,8 +2,7 @@
 import type { FormEvent } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Given = { id: string; open: boolean; close: () => void };
@@ -40,12 +39,7 @@ function Form({ id, close }: Omit<Given, "open">) {
       <Field label="Name" problem={fieldProblem(adding.error, "name")}>
         {(bound) => <input {...bound} name="name" autoComplete="off" />}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={adding.isPending && "Adding…"}>
-          Add
-        </Button>
-      </div>
+      <DialogActs close={close} act="Add" busy={adding.isPending && "Adding…"} />
     </form>
   );
 }

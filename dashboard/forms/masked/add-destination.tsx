@@ -2,8 +2,7 @@
 import type { FormEvent } from "react";
 import { take, v1 } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Given = { open: boolean; close: () => void };
@@ -41,12 +40,7 @@ function Form({ close }: Pick<Given, "close">) {
       >
         {(bound) => <input {...bound} name="email" type="email" autoComplete="off" />}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={adding.isPending && "Adding…"}>
-          Add
-        </Button>
-      </div>
+      <DialogActs close={close} act="Add" busy={adding.isPending && "Adding…"} />
     </form>
   );
 }

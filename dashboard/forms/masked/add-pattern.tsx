@@ -2,8 +2,7 @@
 import type { FormEvent } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Given = { id: string; open: boolean; close: () => void };
@@ -52,12 +51,7 @@ function Form({ id, close }: Omit<Given, "open">) {
         </Field>
       </div>
       <p className="dim text-[12.5px]">Above a limit, mail is deferred, and the mailbox gets a notice.</p>
-      <div className="acts mt-0!">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={adding.isPending && "Adding…"}>
-          Add
-        </Button>
-      </div>
+      <DialogActs close={close} className="acts mt-0!" act="Add" busy={adding.isPending && "Adding…"} />
     </form>
   );
 }

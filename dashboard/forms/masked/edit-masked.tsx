@@ -6,8 +6,7 @@ import { type Schemas, take, v1 } from "../../api/client.ts";
 import { domains } from "../../api/queries.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
 import { inOneLine } from "../../lib/domain-names.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Alias = Schemas["MaskedAlias"];
@@ -67,12 +66,7 @@ function Form({ close, alias }: Omit<Given, "open">) {
         <summary className="text-[13px] text-ink-2">More</summary>
         <More alias={alias} problem={problem} />
       </details>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={saving.isPending && "Saving…"}>
-          {alias === undefined ? "Make it" : "Save"}
-        </Button>
-      </div>
+      <DialogActs close={close} act={alias === undefined ? "Make it" : "Save"} busy={saving.isPending && "Saving…"} />
     </form>
   );
 }

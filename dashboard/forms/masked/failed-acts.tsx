@@ -7,7 +7,7 @@ import { sayError } from "../../api/say-error.ts";
 import { useAct } from "../../lib/act.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { DownloadButton } from "../download-button.tsx";
 
 type Failed = Schemas["MaskedFailed"];
@@ -76,12 +76,12 @@ function SendAgain({ mail, close }: { mail: Failed; close: () => void }) {
         and limits of now hold. It works once; mail that fails again is kept again.
       </p>
       {sending.error !== null && <Declined error={sending.error} mail={mail} />}
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" busy={sending.isPending && "Sending…"} onClick={() => sending.mutate(undefined)}>
-          Send again
-        </Button>
-      </div>
+      <DialogActs
+        close={close}
+        act="Send again"
+        busy={sending.isPending && "Sending…"}
+        run={() => sending.mutate(undefined)}
+      />
     </>
   );
 }

@@ -2,8 +2,7 @@
 import { type FormEvent, useRef } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Given = { destination: Schemas["MaskedDestination"]; open: boolean; close: () => void };
@@ -69,12 +68,7 @@ function Form({ destination: { id, email, pgp_key }, close }: Omit<Given, "open"
         <input type="checkbox" name="hide_subject" defaultChecked={pgp_key?.hide_subject ?? true} />
         Encrypt the subject too
       </label>
-      <div className="acts mt-0!">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={setting.isPending && "Saving…"}>
-          Save the key
-        </Button>
-      </div>
+      <DialogActs close={close} className="acts mt-0!" act="Save the key" busy={setting.isPending && "Saving…"} />
     </form>
   );
 }

@@ -3,8 +3,7 @@ import type { FormEvent } from "react";
 import type { PeopleSchemas } from "../../api/client.ts";
 import { fieldProblem } from "../../lib/act.ts";
 import { wordOf } from "../../lib/states.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { useSettle } from "./settle.ts";
 
@@ -68,12 +67,7 @@ function Form({ organization, close }: { organization: Organization; close: () =
           )}
         </Field>
       ))}
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={settle.isPending && "One moment…"}>
-          Change
-        </Button>
-      </div>
+      <DialogActs close={close} act="Change" busy={settle.isPending && "One moment…"} />
     </form>
   );
 }

@@ -5,7 +5,7 @@ import { fieldProblem, useAct } from "../../lib/act.ts";
 import { sayCount } from "../../lib/times.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Destination = PeopleSchemas["QueuedDestinationView"];
@@ -64,12 +64,7 @@ function Suspend({ domain, close }: { domain: string; close: () => void }) {
       <Field label="Why" problem={fieldProblem(suspend.error, "note")} help="For other operators; may stay empty.">
         {(bound) => <input {...bound} name="note" maxLength={300} autoComplete="off" />}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={suspend.isPending && "One moment…"}>
-          Suspend it
-        </Button>
-      </div>
+      <DialogActs close={close} act="Suspend it" busy={suspend.isPending && "One moment…"} />
     </form>
   );
 }

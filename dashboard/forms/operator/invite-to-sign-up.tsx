@@ -4,7 +4,7 @@ import { type PeopleSchemas, people, take } from "../../api/client.ts";
 import { fieldProblem } from "../../lib/act.ts";
 import { useAttempt } from "../../lib/attempt.ts";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { Problem } from "../../ui/problem.tsx";
 import { SecretOnce } from "../../ui/secret-once.tsx";
@@ -57,12 +57,7 @@ function Form({ close, made }: { close: () => void; made: (made: Made) => void }
         {(bound) => <input {...bound} name="email" type="email" autoComplete="off" autoCapitalize="none" />}
       </Field>
       {problem === undefined && <Problem error={error} />}
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={isBusy && "One moment…"}>
-          Make the link
-        </Button>
-      </div>
+      <DialogActs close={close} act="Make the link" busy={isBusy && "One moment…"} />
     </form>
   );
 }

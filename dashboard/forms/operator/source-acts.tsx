@@ -3,7 +3,7 @@ import { type FormEvent, useState } from "react";
 import { type PeopleSchemas, people, take } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
 import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Source = PeopleSchemas["OperatedSource"];
@@ -69,12 +69,7 @@ function Hold({ id, ip, close }: { id: string; ip: string; close: () => void }) 
       <Field label="Why" problem={fieldProblem(hold.error, "note")} help="For other operators; may stay empty.">
         {(bound) => <input {...bound} name="note" maxLength={300} autoComplete="off" />}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={hold.isPending && "One moment…"}>
-          Take it out
-        </Button>
-      </div>
+      <DialogActs close={close} act="Take it out" busy={hold.isPending && "One moment…"} />
     </form>
   );
 }

@@ -3,8 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import type { FormEvent } from "react";
 import { type Schemas, take, v1 } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
-import { Button } from "../../ui/button.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 
 type Given = { open: boolean; close: () => void };
@@ -55,12 +54,7 @@ function Form({ close }: Pick<Given, "close">) {
       >
         {(bound) => <input {...bound} name="slug" autoComplete="off" autoCapitalize="none" spellCheck={false} />}
       </Field>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={making.isPending && "Making…"}>
-          Make it
-        </Button>
-      </div>
+      <DialogActs close={close} act="Make it" busy={making.isPending && "Making…"} />
     </form>
   );
 }

@@ -5,7 +5,7 @@ import { type Schemas, take, v1 } from "../../api/client.ts";
 import { fieldProblem, useAct } from "../../lib/act.ts";
 import { Button } from "../../ui/button.tsx";
 import { Confirm } from "../../ui/confirm.tsx";
-import { Dialog } from "../../ui/dialog.tsx";
+import { Dialog, DialogActs } from "../../ui/dialog.tsx";
 import { Field } from "../../ui/field.tsx";
 import { SendOne } from "../send-one.tsx";
 
@@ -100,12 +100,7 @@ function Settings({ template, close }: { template: Template; close: () => void }
         <input type="checkbox" name="active" defaultChecked={template.active} />
         It can be sent
       </label>
-      <div className="acts">
-        <Button onClick={close}>Close</Button>
-        <Button look="primary" type="submit" busy={saving.isPending && "Saving…"}>
-          Save
-        </Button>
-      </div>
+      <DialogActs close={close} act="Save" busy={saving.isPending && "Saving…"} />
     </form>
   );
 }
