@@ -10,6 +10,7 @@ import { checkBlobs } from "./doctor/check-blobs.ts";
 import { checkCertificate, checkWeb } from "./doctor/check-certificate.ts";
 import { checkDatabase } from "./doctor/check-database.ts";
 import { checkPooler } from "./doctor/check-pooler.ts";
+import { checkSignIn } from "./doctor/check-sign-in.ts";
 import { checkSpam } from "./doctor/check-spam.ts";
 import { counted, printLine } from "./doctor/lines.ts";
 import { checkListed } from "./doctor/listed.ts";
@@ -61,6 +62,7 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
     checkCertificate(config),
     checkOutside(config, resolver),
     checkSpam(config, resolver),
+    checkSignIn(config),
     checkWayOut(options.try_smtp, config),
     checkWayIn(config, resolver),
   ]);

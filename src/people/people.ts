@@ -16,6 +16,7 @@ export { startPeopleWork } from "./background.ts";
 export { firstSetUpLink, makeResetLink, makeSetUpLink } from "./links/links.ts";
 export { showSetUpLink } from "./links/show-set-up-link.ts";
 export { describePeople } from "./members/list-people.ts";
+export { providerProblem } from "./proof/oidc.ts";
 export { SEALED } from "./proof/second-factor.ts";
 
 type PeopleWorld = Pick<World, "db" | "clock" | "random" | "log" | "config">;

@@ -64,24 +64,31 @@ export function mountOidc(api: Api, world: PeopleWorld): void {
       },
     },
     async (request, reply) => {
-      await countClientTry(world, request.ip);
       const { to = "/", proves } = request.query;
-      const session = proves === undefined ? null : await sessionOf(world, request);
-      const { url, kept } = await oidc.ask({ to: pathOf(to), proves: session?.person.id ?? null });
-      setKept(request, reply, kept);
-      return reply.redirect(url, 303);
+      const goThere = async () => {
+        await countClientTry(world, request.ip);
+        const session = proves === undefined ? null : await sessionOf(world, request);
+        const { url, kept } = await oidc.ask({ to: pathOf(to), proves: session?.person.id ?? null });
+        setKept(request, reply, kept);
+        return url;
+      };
+      return reply.redirect(await goThere().catch((error) => refused(world, error)), 303);
     },
   );
 
   api.get("/dashboard/api/oidc/callback", { config: OPEN, schema: HIDDEN }, async (request, reply) => {
-    try {
-      return reply.redirect(await comeBack(world, oidc, request, reply), 303);
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      world.log.info({ why: error.message }, "a sign-in at the provider was refused");
-      return reply.redirect(`/sign-in?problem=${PROBLEMS.get(error.kind) ?? "oidc_failed"}`, 303);
-    }
+    const to = await comeBack(world, oidc, request, reply).catch((error) => refused(world, error));
+    return reply.redirect(to, 303);
   });
+}
+
+/** A browser goes these ways, so a refusal is a page too: the place of the sign-in page that says so. */
+function refused({ log }: PeopleWorld, error: unknown): string {
+  if (!(error instanceof Refusal)) throw error;
+  const why = error.message;
+  if (error.kind === "unavailable") log.error({ why }, "nobody can sign in at the provider");
+  else log.info({ why }, "a sign-in at the provider was refused");
+  return `/sign-in?problem=${PROBLEMS.get(error.kind) ?? "oidc_failed"}`;
 }
 
 /** What the sign-in page makes a sentence of. */

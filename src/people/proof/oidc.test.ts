@@ -124,3 +124,32 @@ it("who signs in there shows again who they are there, and nobody else does it f
   assert.deepEqual(placeOf(await goThere(kim, "?proves=1&to=/settings/security")), [303, "/settings/security"]);
   assert.equal((await dangerous()).status, 200);
 });
+
+it("a provider that is away leads back to the sign-in page, and the log says why, as it does of a wrong client secret", async () => {
+  const lines: string[] = [];
+  const away = await startOidcProvider(CALLBACK);
+  await away.stop();
+  for (const [issuer, POSTERN_OIDC_CLIENT_SECRET, problem] of [
+    [away.issuer, away.client_secret, "oidc_unavailable"],
+    [provider.issuer, "another secret", "oidc_failed"],
+  ] as const) {
+    const settings = { POSTERN_OIDC_ISSUER: issuer, POSTERN_OIDC_CLIENT_ID: provider.client_id };
+    const wrong = await testApi({ ...settings, POSTERN_OIDC_CLIENT_SECRET }, (world) => {
+      const note = (given: object) => lines.push(String((given as { why?: string }).why));
+      return { ...world, log: Object.assign(Object.create(world.log), { info: note, error: note }) };
+    });
+    const browser = browserOf(wrong);
+    const started = await browser.ask("GET", "/dashboard/api/oidc/start");
+    const [, back = null] = String(started.headers.location).startsWith("/")
+      ? []
+      : (await provider.visit(String(started.headers.location))).split("api.postern.test");
+    assert.deepEqual(placeOf(back === null ? started : await browser.ask("GET", back)), [
+      303,
+      `/sign-in?problem=${problem}`,
+    ]);
+    await wrong.close();
+  }
+  const why = lines.join("\n");
+  assert.match(why, /the provider http:\S+ does not say how to sign in: connect ECONNREFUSED/);
+  assert.match(why, /the provider's answer does not let in: .*\(invalid_client\)/);
+});

@@ -73,6 +73,16 @@ export function createOidc(world: OidcWorld, settings: OidcSettings): Oidc {
   };
 }
 
+/** Why nobody can sign in at the provider of these settings, as a sentence without its point; null when it says how. */
+export async function providerProblem(settings: OidcSettings): Promise<string | null> {
+  try {
+    await discover(settings);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 async function discover({ issuer, client_id, client_secret }: OidcSettings): Promise<Configuration> {
   const client = await import("openid-client");
   const execute = issuer.startsWith("http:") ? [client.allowInsecureRequests] : [];
@@ -118,6 +128,10 @@ function notAsked(): Refusal {
   );
 }
 
+/** What failed below says more than `fetch failed`; a provider that declines says so by a code, such as invalid_client. */
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message.slice(0, 200) : String(error).slice(0, 200);
+  const { message, cause, error: code } = error as Partial<Error & { error: unknown }>;
+  const status = cause instanceof Response ? `, ${cause.status}` : "";
+  const more = typeof code === "string" ? ` (${code})` : status;
+  return `${cause instanceof Error ? cause.message : (message ?? String(error))}${more}`.slice(0, 200);
 }
