@@ -89,16 +89,22 @@ describe("a setting that is wrong", () => {
     ],
     ["POSTERN_DATABASE_POOLER", ["postgresql://pooler.example:6432/postern"]],
     ["POSTERN_DATABASE_CONNECTIONS", ["8", "many", "70000"]],
+    ["POSTERN_ACME_CA", ["/", "/nowhere/ca.pem"]],
+    ["POSTERN_OIDC_DOMAINS", ["@staff.example", "https://staff.example", "ann@staff.example"]],
   ];
 
   it("is named at once, in one problem", () => {
     const s3 = { POSTERN_S3_BUCKET: "b", POSTERN_S3_ACCESS_KEY: "a", POSTERN_S3_SECRET_KEY: "s" };
+    const client = { POSTERN_OIDC_CLIENT_ID: "postern", POSTERN_OIDC_CLIENT_SECRET: "s" };
+    const oidc = { ...client, POSTERN_OIDC_ISSUER: "https://login.example" };
+    const beside = { POSTERN_S3_ENDPOINT: s3, POSTERN_OIDC_DOMAINS: oidc };
     for (const [variable, values] of WRONG) {
       for (const value of values) {
-        const more = variable.startsWith("POSTERN_S3") ? s3 : {};
+        const more = beside[variable as keyof typeof beside] ?? {};
         const found = problemsOf({ ...more, [variable]: value });
         assert.equal(found.length, 1, `${variable}=${value}: ${found.join(" ")}`);
         assert.ok(found[0]?.startsWith(variable), found[0]);
+        assert.doesNotMatch(found[0] ?? "", /such as \W*$/, "an example that is none");
       }
     }
   });
@@ -107,6 +113,13 @@ describe("a setting that is wrong", () => {
     assert.deepEqual(problemsOf({ POSTERN_BASE_URL: "https://a.eu/mail" }), [
       'POSTERN_BASE_URL is "https://a.eu/mail", which has a path. Postern needs a host name of its own: write https://<that name> alone.',
     ]);
+  });
+
+  it("is a data folder that cannot be one, said in words", () => {
+    const file = join(dir, "file");
+    writeFileSync(file, "");
+    const [found = ""] = problemsOf({ POSTERN_DATA: join(file, "data") });
+    assert.match(found, /cannot be used \(\S+ does not exist: a part of its path is no folder\); set POSTERN_DATA/);
   });
 
   it("is a pooler that is no database's address", () => {

@@ -9,6 +9,7 @@ import { databaseHost, tlsModeProblem, withCheckedTls } from "./platform/databas
 import { CONNECTIONS_MAX, CONNECTIONS_MIN } from "./platform/database/session-settings.ts";
 import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
+import { fileWords } from "./platform/process/file-words.ts";
 import type { TraceOptions } from "./platform/process/traces.ts";
 import type { S3Options } from "./platform/storage/s3.ts";
 import { type AcmeConfig, certificates } from "./settings/certificates.ts";
@@ -200,7 +201,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     oidc: oidcSettings(reader),
     sign_up: signUps(reader),
     proxies_end_tls: flag(reader, "POSTERN_PROXY_TLS"),
-    cells_door: env.POSTERN_CELLS_DOOR ? hostPort(reader, "POSTERN_CELLS_DOOR", "") : null,
+    cells_door: env.POSTERN_CELLS_DOOR ? hostPort(reader, "POSTERN_CELLS_DOOR", "127.0.0.1:9190") : null,
     proxy_protocol_from: networks(reader, "POSTERN_PROXY_PROTOCOL_FROM", "load balancers"),
     trusted_proxies: networks(reader, "POSTERN_TRUSTED_PROXIES", "reverse proxies"),
     allowed_networks: networks(
@@ -402,7 +403,7 @@ function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buff
     return Buffer.alloc(32);
   } catch (error) {
     reader.problems.push(
-      `the data folder ${dataDir} cannot be used (${(error as Error).message}); set POSTERN_DATA to a writable folder, and start Postern as the user whom it belongs to.`,
+      `the data folder ${dataDir} cannot be used (${fileWords(error) ?? (error as Error).message}); set POSTERN_DATA to a writable folder, and start Postern as the user whom it belongs to.`,
     );
     return Buffer.alloc(32);
   }

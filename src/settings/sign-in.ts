@@ -1,4 +1,7 @@
 // The settings of signing in to the dashboard: an OpenID Connect provider, and whether strangers may sign up.
+import { normalizeDomain } from "../mail/address.ts";
+import { words } from "./values.ts";
+
 const ROLES = ["admin", "developer", "viewer"] as const;
 
 export type OidcSettings = {
@@ -39,16 +42,17 @@ export function oidcSettings({ env, problems }: Reader): OidcSettings | null {
     );
   const known = ROLES.find((word) => word === role);
   if (known === undefined) problems.push(`POSTERN_OIDC_ROLE is "${role}"; write admin, developer or viewer.`);
-  return {
-    ...{ issuer, client_id, client_secret, name: name || hostOf(issuer) },
-    ...{
-      domains: domains
-        .toLowerCase()
-        .split(/[\s,]+/)
-        .filter(Boolean),
-      role: known ?? "viewer",
-    },
-  };
+  const own = { issuer, client_id, client_secret, name: name || hostOf(issuer) };
+  return { ...own, domains: domainsIn(domains, problems), role: known ?? "viewer" };
+}
+
+/** One that is no domain would let nobody in, without a word. */
+function domainsIn(text: string, problems: string[]): string[] {
+  const domains = words(text.toLowerCase());
+  for (const domain of domains.filter((word) => normalizeDomain(word) === null)) {
+    problems.push(`POSTERN_OIDC_DOMAINS holds "${domain}"; write domains such as example.com, separated by commas.`);
+  }
+  return domains;
 }
 
 /** `off` where it is not set. */

@@ -1,6 +1,6 @@
 // How the values of single settings are read: each answers a usable value, and notes a problem in a sentence when the given
 // one cannot be used. Not here: which settings there are (../config.ts).
-import { closeSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync } from "node:fs";
 import { type HostPort, readAddress } from "../platform/net/places.ts";
 
 export type Reading = { env: NodeJS.ProcessEnv; problems: string[] };
@@ -54,7 +54,9 @@ export function readableFile(reader: Reading, variable: string): string | null {
   const path = reader.env[variable];
   if (!path) return null;
   try {
-    closeSync(openSync(path, "r"));
+    const file = openSync(path, "r"); // a folder, too
+    if (fstatSync(file).isDirectory()) reader.problems.push(`${variable} names ${path}, which is a folder.`);
+    closeSync(file);
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code === "ENOENT" ? "does not exist" : "cannot be read by this user";
     reader.problems.push(`${variable} names ${path}, which ${why}.`);
