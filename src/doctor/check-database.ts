@@ -4,12 +4,15 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import type { FoundConfig } from "../config.ts";
+import { findPause } from "../outbound/outbound.ts";
 import { createClock } from "../platform/clock.ts";
 import { databaseTrouble, databaseWords, OWN_IT } from "../platform/database/database-trouble.ts";
+import type { Query } from "../platform/database/db.ts";
 import { OLDEST_POSTGRES, readMigrations } from "../platform/database/migrate.ts";
 import { type DatabasePlace, findDatabase } from "../platform/postgres/database-folder.ts";
 import { runningEmbeddedPostgres } from "../platform/postgres/embedded-postgres.ts";
 import { NOBODY, userName } from "../platform/postgres/own-user.ts";
+import { refuseEmptyDatabase, refuseLostDatabase } from "../platform/storage/data-folder.ts";
 import { judgeMasterKey } from "../platform/storage/master-key.ts";
 import type { World } from "../platform/world.ts";
 import { type Check, ok, problem, skipped, warning } from "./check.ts";
@@ -37,10 +40,21 @@ export async function checkDatabase(config: DatabaseConfig): Promise<Check[]> {
   } catch (error) {
     return [problem("database", (error as Error).message, "Until then Postern does not start.")];
   }
-  if (place === null) return [skipped("database", "There is no embedded database yet; the first start makes it.")];
+  if (place === null) {
+    const none = skipped("database", "There is no embedded database yet; the first start makes it.");
+    return [(await refusedBy(refuseLostDatabase(config.data_dir, async () => false))) ?? none];
+  }
   const url = (await runningEmbeddedPostgres(place.folder).catch(() => null))?.url;
   const found = url ? await judge(url, config) : [notRunning(place)];
   return [...whereItLies(place), ...(await whoReads(place)), ...found];
+}
+
+/** What a start is refused for. */
+function refusedBy(refusal: Promise<void>): Promise<Check | null> {
+  return refusal.then(
+    () => null,
+    (error: Error) => problem("database", error.message, "Until then Postern does not start."),
+  );
 }
 
 function whereItLies({ folder, moved, unused }: DatabasePlace): Check[] {
@@ -76,7 +90,9 @@ async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
     });
     client.on("error", () => undefined);
     await client.connect();
-    return [...(await readDatabase(client, config)), ...(await checkKey(client, config))];
+    const found = [...(await readDatabase(client, config)), ...(await checkKey(client, config))];
+    const isUpToDate = found.some(({ name, status }) => name === "schema" && status === "ok");
+    return isUpToDate ? [...found, ...(await checkSending(client))] : found;
   } catch (error) {
     const { remedy } = databaseTrouble(error);
     const otherwise = "Check DATABASE_URL, that the server runs, and that it takes connections from here";
@@ -89,13 +105,13 @@ async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
 /** Is the key of these settings the one that the database's secrets are sealed with? */
 async function checkKey(client: pg.Client, { master_key, data_dir }: DatabaseConfig): Promise<Check[]> {
   const { rows } = await client.query<{ found: boolean }>("select to_regclass('master_key') is not null as found");
-  if (!rows[0]?.found) return [];
-  const query = async <Row>(text: string, values: readonly unknown[] = []) =>
-    (await client.query(text, [...values])).rows as Row[];
-  const execute = () => Promise.reject(new Error("the doctor changes nothing"));
   // Without a key none is right: any other one tells whether the database knows one.
-  const found = await judgeMasterKey({ query, execute }, master_key ?? Buffer.alloc(32));
-  if (found === "unknown") return [];
+  const key = master_key ?? Buffer.alloc(32);
+  const found = rows[0]?.found ? await judgeMasterKey(readingOnly(client), key) : "unknown";
+  if (found === "unknown") {
+    const refused = await refusedBy(refuseEmptyDatabase(data_dir, async () => true));
+    return refused ? [refused] : [];
+  }
   if (found === "right") return [ok("master key", "It is the one that the database was sealed with.")];
   return [
     problem(
@@ -106,6 +122,22 @@ async function checkKey(client: pg.Client, { master_key, data_dir }: DatabaseCon
       `Set POSTERN_MASTER_KEY to that key (after a rotation, to the new one), or put your copy of it back as ${data_dir}/master.key.`,
     ),
   ];
+}
+
+/** A restored backup or a copy sends nothing until somebody says so. */
+async function checkSending(client: pg.Client): Promise<Check[]> {
+  const pause = await findPause(readingOnly(client));
+  if (pause === null) return [];
+  const says = `Sending is paused, and all mail waits: ${pause.reason}.`;
+  return [problem("sending", says, "Look at GET /v1/emails?status=queued, then: postern resume")];
+}
+
+function readingOnly(client: pg.Client): Query {
+  return {
+    query: async <Row>(text: string, values: readonly unknown[] = []) =>
+      (await client.query(text, [...values])).rows as Row[],
+    execute: () => Promise.reject(new Error("the doctor changes nothing")),
+  };
 }
 
 type Server = {
