@@ -16,6 +16,7 @@ import { placesOf } from "../platform/net/places.ts";
 import { refuseUnusableFiles } from "../platform/net/server-tls.ts";
 import { collectLessOften } from "../platform/process/collect-less-often.ts";
 import { leaveRoot } from "../platform/process/leave-root.ts";
+import { ignoreLostOutput } from "../platform/process/output-problem.ts";
 import { trimMemory } from "../platform/process/trim-memory.ts";
 import { noteDatabase, refuseEmptyDatabase } from "../platform/storage/data-folder.ts";
 import { judgeMasterKey, keepMasterKey } from "../platform/storage/master-key.ts";
@@ -52,6 +53,7 @@ function parseRoles(text: string): Role[] {
 async function start(options: { roles?: Role[]; user?: string }): Promise<void> {
   const { roles = [...ROLES] } = options;
   collectLessOften();
+  ignoreLostOutput();
   const found = findConfig();
   const signal = watchSignals(found);
   refuseUnusableFiles(found, roles);

@@ -2,6 +2,7 @@
 // bodies or keys (reliability rule 15). What a careless caller passes is cut down here, by field name and by content.
 // Not here: what is worth logging, and request logging (api/).
 import { type DestinationStream, type Logger, pino } from "pino";
+import { type Lines, linesTo } from "./output-problem.ts";
 
 export type Log = Logger;
 
@@ -33,6 +34,7 @@ const DEPTH_MAX = 4;
 const ENTRIES_MAX = 50;
 const LOCAL_PART_LENGTH_MAX = 320;
 const REDACTED = "[redacted]";
+const STDOUT = 1;
 
 /**
  * A log for one role of the program. `level` is pino's (`silent`…`trace`). Fields named like secrets or mail content are
@@ -47,7 +49,7 @@ export function createLog(options: { level: string; role: string; destination?: 
     serializers: { err: (value: unknown) => value, error: (value: unknown) => value },
     hooks: { logMethod: cleanMessage },
   };
-  const log = options.destination ? pino(settings, options.destination) : pino(settings);
+  const log: Logger = pino(settings, options.destination ?? ownOutput((fields, text) => log.error(fields, text)));
   // pino formats the fields of a child only once it has them as text; children inherit this from their parent.
   const { child } = log;
   return Object.assign(log, {
@@ -55,6 +57,16 @@ export function createLog(options: { level: string; role: string; destination?: 
       return child.call(this, cleanFields(bindings), settings);
     },
   }) as Log;
+}
+
+let output: Lines | null = null;
+
+/** Standard output, which all logs of a process share. */
+function ownOutput(say: (fields: object, text: string) => void): Lines {
+  output ??= linesTo(STDOUT, (lost, code) =>
+    say({ lost, code }, "lines of this log could not be written and are lost"),
+  );
+  return output;
 }
 
 /** The text without what must not be logged: `anna@example.com` becomes `…@example.com`, `whsec_…` becomes `whsec_[redacted]`. */
