@@ -1,4 +1,5 @@
 // `postern start`: opens the World, starts the roles, and ends them in good order at SIGTERM.
+import { isatty } from "node:tty";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import { bootstrap, organizationNamed, showFirstKeys } from "../accounts/accounts.ts";
@@ -27,6 +28,9 @@ import { explained } from "./with-world.ts";
 
 const STOP_WITHIN_MS = 60_000;
 const PARENT_LOOK_MS = 1_000;
+const [STDIN, STDOUT] = [0, 1];
+const HANG_UP =
+  "SIGHUP changes nothing: files of certificates are read again within 30 s of a change, settings when Postern starts.";
 
 /** Puts the command into the program. */
 export function addStartCommand(program: Command): void {
@@ -137,6 +141,9 @@ function watchSignals({ is_under_npm }: Pick<Config, "is_under_npm">): {
   };
   process.on("SIGTERM", handle);
   process.on("SIGINT", handle);
+  // At a terminal it says that this was closed; else somebody wants settings to be read again.
+  const isAtTerminal = isatty(STDIN) || isatty(STDOUT);
+  process.on("SIGHUP", () => (isAtTerminal ? handle() : console.log(HANG_UP)));
   const parent = process.ppid;
   if (is_under_npm) setInterval(() => process.ppid !== parent && handle(), PARENT_LOOK_MS).unref();
   return {

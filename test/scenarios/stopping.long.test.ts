@@ -93,3 +93,11 @@ function isRunning(pid: number): boolean {
     return false;
   }
 }
+
+test("SIGHUP, sent where there is no terminal, ends nothing and is answered by a sentence", async () => {
+  const postern = await s.start();
+  postern.child.kill("SIGHUP");
+  await until("it says so", () => postern.output().includes("SIGHUP changes nothing"));
+  assert.equal((await fetch(`http://${s.env.POSTERN_INTERNAL}/healthz`)).status, 200);
+  assert.equal(await postern.stop(), 0);
+});
