@@ -1,11 +1,14 @@
 // Where a backup is kept: a file, or an object of an S3-compatible store (store-s3.ts). It gets its name once it is whole.
 import type { Hash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { access, link, open, rm } from "node:fs/promises";
+import { access, type FileHandle, link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { Readable } from "node:stream";
+import { Readable } from "node:stream";
 import { fileWords } from "../platform/process/file-words.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
+
+/** Files of backups that were killed stay: they may be another one's that still runs. */
+const ASIDE_MAX = 100;
 
 export type Target = {
   /** As the operator named it. */
@@ -35,7 +38,7 @@ export function fileTarget(path: string): Target {
       if (isThere) throw taken(path);
     },
     store: (bytes, hash) => storeFile(path, bytes, hash),
-    read: () => createReadStream(path),
+    read: () => readFile(path),
   };
 }
 
@@ -44,8 +47,7 @@ export function taken(name: string): UsageError {
 }
 
 async function storeFile(path: string, bytes: Readable, hash: Hash): Promise<number> {
-  const aside = `${path}.partial`;
-  const file = await open(aside, "w", 0o600).catch((error: NodeJS.ErrnoException) => {
+  const { aside, file } = await openAside(path).catch((error: NodeJS.ErrnoException) => {
     bytes.destroy();
     throw new UsageError(unwritable(path, error));
   });
@@ -68,6 +70,30 @@ async function storeFile(path: string, bytes: Readable, hash: Hash): Promise<num
   } finally {
     await file.close().catch(() => undefined);
     await rm(aside, { force: true });
+  }
+}
+
+/** What fails is said of the path: Node's words of a folder name none. */
+function readFile(path: string): Readable {
+  async function* bytes(): AsyncGenerator<Buffer> {
+    try {
+      yield* createReadStream(path) as AsyncIterable<Buffer>;
+    } catch (error) {
+      const words = fileWords(error, path);
+      throw words === null ? error : new StoreFailed(`${words}.`, { cause: error });
+    }
+  }
+  return Readable.from(bytes(), { objectMode: false });
+}
+
+/** Each has one of its own: two at once under one name would write into one file, and the first would call it whole. */
+async function openAside(path: string, n = 1): Promise<{ aside: string; file: FileHandle }> {
+  const aside = `${path}.${n}.partial`;
+  try {
+    return { aside, file: await open(aside, "wx", 0o600) };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST" || n === ASIDE_MAX) throw error;
+    return openAside(path, n + 1);
   }
 }
 
