@@ -6,6 +6,7 @@ import { fileTarget, type Target } from "../backup/store.ts";
 import { isS3Address, s3Target } from "../backup/store-s3.ts";
 import type { Config } from "../config.ts";
 import { processEnder } from "../platform/process/end-process.ts";
+import { fileWords } from "../platform/process/file-words.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
 import { logBeside } from "./command-config.ts";
@@ -47,7 +48,7 @@ function readIdentities(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
+    throw new UsageError(`${fileWords(error, path) ?? `${path} cannot be read`}.`);
   }
 }
 

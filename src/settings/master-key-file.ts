@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { fileWords } from "../platform/process/file-words.ts";
 import { IDS_FILE } from "../platform/storage/data-folder.ts";
 
 /** 32 bytes in hex or base64; null for anything else. */
@@ -38,7 +39,7 @@ function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8").trim();
   } catch (error) {
-    throw new Error(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code}.`);
+    throw new Error(`${fileWords(error, path) ?? `${path} cannot be read`}.`);
   }
 }
 

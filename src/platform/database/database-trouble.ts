@@ -1,6 +1,8 @@
 // Why PostgreSQL cannot be used, in words, and what to do: for a start that fails and for the doctor. TLS and who may
 // connect have remedies in DATABASE_URL. Not here: a database that is away while Postern runs (db.ts).
+
 import { certificateWords, keyFileWords, tlsFailureWords } from "../../text/tls-words.ts";
+import { fileWords } from "../process/file-words.ts";
 
 /** `why` is a clause without a final point, `remedy` a sentence without one, or null where there is no special one. */
 export type DatabaseTrouble = { why: string; remedy: string | null };
@@ -81,8 +83,17 @@ export function connectionTrouble(error: unknown): DatabaseTrouble | null {
   return null;
 }
 
-/** What the operator does about an answer of the server, by its SQLSTATE. */
-const SERVER_REMEDIES: Record<string, string> = {
+const ON_THE_WAY =
+  "Look for a firewall or a missing route between this machine and that one, or correct the host in DATABASE_URL";
+const NO_NAME = "Correct the host in DATABASE_URL, or this machine's resolver";
+
+/** What the operator does about an answer of the server, by its SQLSTATE, or about none, by the system's code. */
+const REMEDIES: Record<string, string> = {
+  ECONNREFUSED:
+    "Start PostgreSQL there and let it listen on that address (listen_addresses), or correct host and port in DATABASE_URL",
+  ...{ ENOTFOUND: NO_NAME, EAI_AGAIN: NO_NAME },
+  ...{ EHOSTUNREACH: ON_THE_WAY, ENETUNREACH: ON_THE_WAY, ETIMEDOUT: ON_THE_WAY },
+  "57P03": "Wait until it takes connections; it says in its log what it does",
   [INSUFFICIENT_PRIVILEGE]: OWN_IT,
   [NOT_ALLOWED]:
     "Let this role log in from here: it must exist (create role <role> login password '…'), and the server's pg_hba.conf must admit it",
@@ -97,7 +108,12 @@ const SERVER_REMEDIES: Record<string, string> = {
 export function databaseTrouble(error: unknown): DatabaseTrouble {
   const { code = "", message } = error as Failure;
   const known = connectionTrouble(error);
-  return known ?? { why: message || code || "unknown", remedy: SERVER_REMEDIES[code] ?? null };
+  return (
+    known ?? {
+      why: fileWords(error) ?? (message || code || "unknown"),
+      remedy: REMEDIES[code] ?? (/^timeout exp|connection timeout/.test(message) ? ON_THE_WAY : null),
+    }
+  );
 }
 
 /** What is wrong with it, as a clause: only what nobody answers is called silent. */

@@ -64,8 +64,16 @@ describe("a start that fails", () => {
     const url = "postgresql://postern:secret@127.0.0.1:1/postern";
     const failure = await new pg.Client(url).connect().catch((error) => error);
     const says = String(explainStart(configOf({ DATABASE_URL: url }), failure));
-    assert.match(says, /the database at 127\.0\.0\.1:1 \(DATABASE_URL\) cannot be used: .*ECONNREFUSED/);
+    assert.match(
+      says,
+      /the database at 127\.0\.0\.1:1 \(DATABASE_URL\) cannot be used: .*ECONNREFUSED \S+\. Start PostgreSQL there/,
+    );
     assert.ok(!says.includes("secret"));
+    const pooled = { DATABASE_URL: url, POSTERN_DATABASE_POOLER: "postgresql://postern:secret@127.0.0.1:2/postern" };
+    assert.match(
+      String(explainStart(configOf(pooled), failure)),
+      /\(POSTERN_DATABASE_POOLER\).*\. Check both addresses/,
+    );
   });
 
   it("says what a role lacks that may make no tables", async () => {
@@ -77,15 +85,21 @@ describe("a start that fails", () => {
     );
   });
 
-  it("says what to do about a wrong password, a database that is not there, and too many connections", () => {
+  it("says what to do about a wrong password, a database that is not there or not reached, and too many connections", () => {
     const config = configOf({ DATABASE_URL: "postgresql://h/db" });
     for (const [code, remedy] of [
       ["28P01", /refused\. Write the role's password into DATABASE_URL, or /],
       ["28000", /refused\. Let this role log in from here: .*pg_hba\.conf/],
       ["3D000", /refused\. Make it, as a superuser: create database <name> owner <role>\. Or correct /],
+      ["57P03", /refused\. Wait until it takes connections/],
+      ["ENOTFOUND", /refused\. Correct the host in DATABASE_URL/],
+      ["ETIMEDOUT", /refused\. Look for a firewall .* correct the host in DATABASE_URL/],
       ["53300", /refused\. Raise max_connections, or lower POSTERN_DATABASE_CONNECTIONS/],
     ] as const) {
-      const failure = Object.assign(new Error("refused"), { code });
+      const failure = Object.assign(new Error("refused"), {
+        code,
+        syscall: code.startsWith("E") ? "connect" : undefined,
+      });
       assert.match(String(explainStart(config, failure)), remedy);
     }
   });
@@ -93,7 +107,10 @@ describe("a start that fails", () => {
   it("names DATABASE_URL where it names a file that is not there", async () => {
     const url = `postgresql://127.0.0.1:1/postern?sslrootcert=${dir}/nope`;
     const failure = await Promise.try(() => new pg.Client(url).connect()).catch((error) => error);
-    assert.match(String(explainStart(configOf({ DATABASE_URL: url }), failure)), /\(DATABASE_URL\).*ENOENT.*nope/);
+    assert.match(
+      String(explainStart(configOf({ DATABASE_URL: url }), failure)),
+      /\(DATABASE_URL\).*nope does not exist/,
+    );
   });
 
   it("for another reason says what it said", () => {

@@ -30,8 +30,10 @@ export function explainStart(config: Config, error: unknown): unknown {
   if (config.database_url && isAboutDatabase(config.database_url, failure)) {
     const { why, remedy } = databaseTrouble(failure);
     const where = databaseHost(config.database_url);
-    const text = remedy === null ? why : `${why}. ${remedy}`;
     const { database_pooler_url: pooler } = config;
+    const isOnTheWay = failure.syscall === "connect" || failure.syscall === "getaddrinfo";
+    const advice = pooler && isOnTheWay ? "Check both addresses, and that both run" : remedy;
+    const text = advice === null ? why : `${why}. ${advice}`;
     const or = pooler ? `, or its pooler at ${databaseHost(pooler)} (POSTERN_DATABASE_POOLER),` : "";
     return new Error(`the database at ${where} (DATABASE_URL)${or} cannot be used: ${text}`, { cause: error });
   }
