@@ -1,5 +1,6 @@
 // Health as operators see it: what runs, a look that is made once for all who ask, and kept.
 import assert from "node:assert/strict";
+import { hostname } from "node:os";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../test/support/dns-server.ts";
@@ -24,13 +25,16 @@ after(async () => {
 });
 
 test("it says what runs, and before anybody looked that nobody did", async () => {
+  await api.startMta();
   const { status, body } = await operator.ask("GET", HEALTH);
   assert.equal(status, 200, JSON.stringify(body));
-  const { versions, disk, database, looks } = body.health;
+  const { versions, disk, database, looks, nodes } = body.health;
   assert.deepEqual([versions.postern, versions.node], [ownVersion(), process.versions.node]);
   assert.match(versions.database, /^\d+/);
   assert.ok(disk.free_bytes > 0 && disk.bytes > disk.free_bytes && database.bytes > 0);
   assert.deepEqual(looks, []);
+  const processes = nodes.map(({ machine, pid }: { machine: string; pid: number }) => [machine, pid]);
+  assert.deepEqual(processes, [[hostname(), process.pid]]);
 });
 
 test("an operator has the doctor look at this machine; what it finds is kept, and the audit log has who asked", async () => {

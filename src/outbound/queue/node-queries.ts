@@ -53,9 +53,11 @@ export function freeLeases(tx: Tx) {
 
 export type NodeRow = { machine: string; pid: number; roles: string[]; started_at: Date; seen_at: Date };
 
-/** The processes that send, with what each last wrote of itself. */
+/** The processes that send, with what each last wrote of itself; a machine by its name alone, without boot and process-id space. */
 export function listNodes(db: Query) {
-  return db.query<NodeRow>("select machine, pid, roles, started_at, seen_at from node order by machine, id");
+  return db.query<NodeRow>(
+    "select split_part(machine, '/', 1) as machine, pid, roles, started_at, seen_at from node order by machine, id",
+  );
 }
 
 export function sendingNodes(tx: Query) {
