@@ -6,6 +6,7 @@ import {
   ConnectionError,
   NotFoundError,
   PermissionError,
+  PosternError,
   RateLimitError,
   ServerError,
   ValidationError,
@@ -41,6 +42,8 @@ export function statusOf(error: unknown): number {
   if (error instanceof NotFoundError) return STATUS.not_found;
   if (error instanceof RateLimitError || error instanceof ServerError || error instanceof ConnectionError)
     return STATUS.later;
+  // Nothing was asked: what was given cannot be sent.
+  if (error instanceof PosternError && !(error instanceof ApiError)) return STATUS.usage;
   return STATUS.failed;
 }
 

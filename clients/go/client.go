@@ -98,7 +98,7 @@ func (c *Client) Request(ctx context.Context, method, path string, query url.Val
 type RequestOption func(*settings)
 
 type settings struct {
-	key        string
+	key        *string
 	timeout    time.Duration
 	maxRetries int
 	header     http.Header
@@ -107,7 +107,7 @@ type settings struct {
 
 // WithIdempotencyKey makes repeating safe: the same key gets the stored answer. Where a call takes one and none is given,
 // one is made.
-func WithIdempotencyKey(key string) RequestOption { return func(s *settings) { s.key = key } }
+func WithIdempotencyKey(key string) RequestOption { return func(s *settings) { s.key = &key } }
 
 // WithTimeout is for each try.
 func WithTimeout(timeout time.Duration) RequestOption {
@@ -161,8 +161,10 @@ type call struct {
 }
 
 var (
-	urlForm = regexp.MustCompile(`^https?://[^/?#]+[^?#]*$`)
-	keyForm = regexp.MustCompile(`^[\x21-\x7e]+$`)
+	urlForm    = regexp.MustCompile(`^https?://[^/?#]+[^?#]*$`)
+	headerForm = regexp.MustCompile(`^[\t\x20-\x7e]*$`)
+	dotSegment = regexp.MustCompile(`(?i)^(\.|%2e){1,2}$`)
+	keyForm    = regexp.MustCompile(`^[\x21-\x7e]+$`)
 )
 
 func newTransport(options Options) (*transport, error) {
@@ -270,7 +272,13 @@ func (t *transport) send(ctx context.Context, call call, options []RequestOption
 	for _, set := range options {
 		set(&given)
 	}
-	header := t.headerOf(call, given)
+	if err := checkPath(call.path); err != nil {
+		return nil, err
+	}
+	header, err := t.headerOf(call, given)
+	if err != nil {
+		return nil, err
+	}
 	body, err := bodyOf(call)
 	if err != nil {
 		return nil, err
@@ -303,7 +311,18 @@ func isRepeatable(method string) bool {
 	return method == "GET" || method == "HEAD" || method == "PUT" || method == "DELETE"
 }
 
-func (t *transport) headerOf(call call, given settings) http.Header {
+// checkPath refuses ".." as an id, which would make another path of it, on the way or at the server (RFC 3986 §5.2.4).
+func checkPath(path string) error {
+	path, _, _ = strings.Cut(path, "?")
+	for _, part := range strings.Split(path, "/") {
+		if dotSegment.MatchString(part) {
+			return &PosternError{"an id cannot be '.' or '..': " + path}
+		}
+	}
+	return nil
+}
+
+func (t *transport) headerOf(call call, given settings) (http.Header, error) {
 	header := http.Header{}
 	for _, from := range []http.Header{t.options.Header, given.header} {
 		for name, values := range from {
@@ -320,12 +339,35 @@ func (t *transport) headerOf(call call, given settings) http.Header {
 	} else if call.bytes != nil {
 		header.Set("Content-Type", "application/octet-stream")
 	}
-	if given.key != "" {
-		header.Set("Idempotency-Key", given.key)
+	setIdempotencyKey(header, call, given)
+	return header, checkHeader(header)
+}
+
+// setIdempotencyKey takes the option, else the header of this call, else one made for it.
+func setIdempotencyKey(header http.Header, call call, given settings) {
+	const name = "Idempotency-Key"
+	if given.key != nil {
+		header.Set(name, *given.key)
+	} else if own := given.header.Values(name); call.idempotent && len(own) > 0 {
+		header.Set(name, own[0])
 	} else if call.idempotent {
-		header.Set("Idempotency-Key", "auto_"+uuid())
+		header.Set(name, "auto_"+uuid())
 	}
-	return header
+}
+
+// checkHeader: a line end would begin another header (RFC 9110 §5.5), and an empty idempotency key protects from nothing.
+func checkHeader(header http.Header) error {
+	for name, values := range header {
+		for _, value := range values {
+			if !headerForm.MatchString(value) {
+				return &PosternError{"the header " + name + " may hold printable characters of ASCII only"}
+			}
+			if name == "Idempotency-Key" && strings.TrimSpace(value) == "" {
+				return &PosternError{"the idempotency key is empty"}
+			}
+		}
+	}
+	return nil
 }
 
 func uuid() string {

@@ -35,7 +35,8 @@ type caseCall struct {
 	Input       json.RawMessage   `json:"input"`
 	BytesBase64 string            `json:"bytes_base64"`
 	Options     *struct {
-		Key string `json:"idempotency_key"`
+		Key     *string           `json:"idempotency_key"`
+		Headers map[string]string `json:"headers"`
 	} `json:"options"`
 	Take    int       `json:"take"`
 	Twice   *caseCall `json:"twice"`
@@ -211,7 +212,12 @@ func perform(client *Client, one conformanceCase, call caseCall, operations map[
 		values = append(values, inputOf(method.Type().In(len(values)), at.Input, call.Input))
 	}
 	if call.Options != nil {
-		values = append(values, reflect.ValueOf(WithIdempotencyKey(call.Options.Key)))
+		if call.Options.Key != nil {
+			values = append(values, reflect.ValueOf(WithIdempotencyKey(*call.Options.Key)))
+		}
+		for name, value := range call.Options.Headers {
+			values = append(values, reflect.ValueOf(WithHeader(name, value)))
+		}
 	}
 	var response *Response
 	values = append(values, reflect.ValueOf(WithResponse(&response)))

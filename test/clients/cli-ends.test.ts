@@ -125,3 +125,15 @@ test("https to a port that speaks plain HTTP is said in plain words", async () =
   assert.match(err, /the server at 127\.0\.0\.1:\d+ does not speak TLS: is its address http:\/\/127/);
   assert.doesNotMatch(err, /SSL|:error:/);
 });
+
+test("an id that would make another path is wrong usage, and nothing is asked", async () => {
+  for (const words of [
+    ["emails", "events", ".."],
+    ["templates", "delete", "..", "--yes"],
+  ]) {
+    const { status, err } = await run(words);
+    assert.equal(status, 2, err);
+    assert.match(err, /an id cannot be/);
+  }
+  assert.deepEqual(server.asked, []);
+});

@@ -83,6 +83,7 @@ export function createTransport(options: ClientOptions, timing: Timing = REAL_TI
   const settings = settingsOf(options);
   return {
     async request(call, given = {}) {
+      checkPath(call.path);
       const headers = headersOf(settings, call, given);
       const isRepeatable = REPEATABLE.has(call.method) || headers.has("idempotency-key");
       const tries = isRepeatable ? 1 + Math.max(0, given.maxRetries ?? settings.maxRetries) : 1;
@@ -133,13 +134,39 @@ function headersOf(
   { body, answer, idempotent }: Call,
   given: RequestOptions,
 ): Headers {
-  const headers = new Headers({ ...own, ...given.headers });
+  const headers = new Headers();
+  for (const from of [own, given.headers ?? {}]) {
+    for (const [name, value] of Object.entries(from)) headers.set(name, checkedHeader(name, value));
+  }
   headers.set("authorization", `Bearer ${apiKey}`);
   headers.set("user-agent", `postern-node/${VERSION} node/${process.versions.node}`);
   if (answer === "json") headers.set("accept", "application/json");
   if (body) headers.set("content-type", "json" in body ? "application/json" : "application/octet-stream");
-  if (idempotent) headers.set("idempotency-key", given.idempotencyKey ?? `auto_${randomUUID()}`);
+  if (idempotent) headers.set("idempotency-key", idempotencyKeyOf(given));
   return headers;
+}
+
+/** The option, else the header of this call, else one made for it. An empty one would protect from nothing. */
+function idempotencyKeyOf({ idempotencyKey, headers = {} }: RequestOptions): string {
+  const [, ofHeader] = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key") ?? [];
+  const key = checkedHeader("Idempotency-Key", idempotencyKey ?? ofHeader ?? `auto_${randomUUID()}`);
+  if (key.trim() === "") throw new PosternError("the idempotency key is empty");
+  return key;
+}
+
+/** A line end would begin another header (RFC 9110 §5.5). */
+function checkedHeader(name: string, value: unknown): string {
+  const text = String(value);
+  if (/[^\t\x20-\x7e]/.test(text))
+    throw new PosternError(`the header ${name} may hold printable characters of ASCII only`);
+  return text;
+}
+
+/** `..` as an id would make another path of it, on the way or at the server (RFC 3986 §5.2.4). */
+function checkPath(path: string): void {
+  const segments = path.split(/[?#]/, 1).join("").split("/");
+  if (segments.some((segment) => /^(\.|%2e){1,2}$/i.test(segment)))
+    throw new PosternError(`an id cannot be '.' or '..': ${path}`);
 }
 
 // One try ------------------------------------------------------------------------------------------------------------

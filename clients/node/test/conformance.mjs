@@ -44,7 +44,7 @@ async function perform(client, call) {
   const values = path.map((name) => call.path[name]);
   if (input === "bytes") values.push(Buffer.from(call.bytes_base64, "base64"));
   else if (input !== null) values.push(call.input);
-  if (call.options) values.push({ idempotencyKey: call.options.idempotency_key });
+  if (call.options) values.push({ idempotencyKey: call.options.idempotency_key, headers: call.options.headers });
   return target[camelCase(method)](...values);
 }
 

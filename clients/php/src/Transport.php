@@ -70,6 +70,7 @@ final class Transport
      */
     public function request(string $method, string $path, array $call = [], array $options = []): mixed
     {
+        self::checkPath($path);
         $headers = $this->headersOf($call, $options);
         $isRepeatable = in_array($method, self::REPEATABLE, true) || isset($headers['idempotency-key']);
         $tries = $isRepeatable ? 1 + max(0, $options['max_retries'] ?? $this->maxRetries) : 1;
@@ -121,7 +122,8 @@ final class Transport
     /** @param array<string, mixed> $call @param array<string, mixed> $options @return array<string, string> */
     private function headersOf(array $call, array $options): array
     {
-        $headers = array_change_key_case(($options['headers'] ?? []) + $this->headers);
+        $ofCall = self::checkedHeaders($options['headers'] ?? []);
+        $headers = $ofCall + self::checkedHeaders($this->headers);
         $headers['authorization'] = "Bearer {$this->apiKey}";
         $headers['user-agent'] = 'postern-php/' . Client::VERSION . ' php/' . PHP_VERSION;
         if (($call['answer'] ?? 'json') === 'json') {
@@ -133,10 +135,56 @@ final class Transport
             $headers['content-type'] = 'application/octet-stream';
         }
         if ($call['idempotent'] ?? false) {
-            $headers['idempotency-key'] = $options['idempotency_key'] ?? 'auto_' . self::uuid();
+            $headers['idempotency-key'] = self::idempotencyKeyOf($options['idempotency_key'] ?? null, $ofCall);
         }
 
         return $headers;
+    }
+
+    /**
+     * The option, else the header of this call, else one made for it. An empty one would protect from nothing.
+     *
+     * @param array<string, string> $headers
+     */
+    private static function idempotencyKeyOf(?string $given, array $headers): string
+    {
+        $key = $given ?? $headers['idempotency-key'] ?? 'auto_' . self::uuid();
+        if (trim(self::checkedHeader('Idempotency-Key', $key)) === '') {
+            throw new PosternError('the idempotency key is empty');
+        }
+
+        return $key;
+    }
+
+    /** @param array<string, string> $given @return array<string, string> names in lower case */
+    private static function checkedHeaders(array $given): array
+    {
+        $headers = [];
+        foreach ($given as $name => $value) {
+            $headers[strtolower($name)] = self::checkedHeader($name, (string) $value);
+        }
+
+        return $headers;
+    }
+
+    /** A line end would begin another header (RFC 9110 §5.5). */
+    private static function checkedHeader(string $name, string $value): string
+    {
+        if (preg_match('/[^\t\x20-\x7e]/', $value) === 1) {
+            throw new PosternError("the header {$name} may hold printable characters of ASCII only");
+        }
+
+        return $value;
+    }
+
+    /** `..` as an id would make another path of it, on the way or at the server (RFC 3986 §5.2.4). */
+    private static function checkPath(string $path): void
+    {
+        foreach (explode('/', strtok($path, '?#') ?: '') as $segment) {
+            if (preg_match('/^(\.|%2e){1,2}$/Di', $segment) === 1) {
+                throw new PosternError("an id cannot be '.' or '..': {$path}");
+            }
+        }
     }
 
     private static function uuid(): string
@@ -271,7 +319,7 @@ final class Transport
     {
         $lines = ['expect:'];
         foreach ($headers as $name => $value) {
-            $lines[] = "{$name}: {$value}";
+            $lines[] = $value === '' ? "{$name};" : "{$name}: {$value}";
         }
 
         return $lines;

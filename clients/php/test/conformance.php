@@ -82,7 +82,7 @@ function perform(Postern\Client $client, object $call): mixed
     } elseif ($place['input'] !== null) {
         $values[] = (array) ($call->input ?? []);
     }
-    $options = (array) ($call->options ?? []) + (isset($call->sink) ? ['sink' => $call->sink] : []);
+    $options = json_decode(json_encode($call->options ?? []), true) + (isset($call->sink) ? ['sink' => $call->sink] : []);
     if ($options !== []) {
         $values[] = $options;
     }

@@ -104,7 +104,7 @@ class AsyncPostern(AsyncResources):
 def _call(
     method: str, path: str, query: Optional[Mapping[str, Any]], json: Any, options: Optional[RequestOptions]
 ) -> Call:
-    is_keyed = bool((options or {}).get("idempotency_key"))
+    is_keyed = (options or {}).get("idempotency_key") is not None
     return Call(method.upper(), path, query or {}, json=json, has_json=json is not None, idempotent=is_keyed)
 
 

@@ -104,8 +104,15 @@ def segment(value: str) -> str:
 
 
 def url_of(settings: Settings, call: Call) -> str:
+    _check_path(call.path)
     pairs = [(name, _text_of(value)) for name, value in call.query.items() if value is not None]
     return settings.base_url + call.path + ("?" + urlencode(pairs) if pairs else "")
+
+
+def _check_path(path: str) -> None:
+    # `..` as an id would make another path of it, on the way or at the server (RFC 3986 §5.2.4).
+    if any(re.fullmatch(r"(?i)(\.|%2e){1,2}", part) for part in re.split(r"[?#]", path)[0].split("/")):
+        raise PosternError(f"an id cannot be '.' or '..': {path}")
 
 
 def _text_of(value: Any) -> str:
@@ -117,9 +124,9 @@ def _text_of(value: Any) -> str:
 
 
 def headers_of(settings: Settings, call: Call, options: RequestOptions) -> Dict[str, str]:
-    headers = {
-        name.lower(): value for name, value in {**settings.headers, **options.get("headers", {})}.items()
-    }
+    of_call = {name.lower(): _checked_header(name, value) for name, value in _headers_in(options).items()}
+    headers = {name.lower(): _checked_header(name, value) for name, value in settings.headers.items()}
+    headers.update(of_call)
     headers["authorization"] = f"Bearer {settings.api_key}"
     headers["user-agent"] = f"postern-python/{VERSION} python/{platform.python_version()}"
     if call.answer == "json":
@@ -129,8 +136,27 @@ def headers_of(settings: Settings, call: Call, options: RequestOptions) -> Dict[
     elif call.content is not None:
         headers["content-type"] = "application/octet-stream"
     if call.idempotent:
-        headers["idempotency-key"] = options.get("idempotency_key") or f"auto_{uuid.uuid4()}"
+        headers["idempotency-key"] = _idempotency_key_of(options.get("idempotency_key"), of_call)
     return headers
+
+
+def _headers_in(options: RequestOptions) -> Mapping[str, str]:
+    return options.get("headers") or {}
+
+
+def _idempotency_key_of(given: Optional[str], headers: Mapping[str, str]) -> str:
+    # The option, else the header of this call, else one made for it. An empty one would protect from nothing.
+    key = headers.get("idempotency-key", f"auto_{uuid.uuid4()}") if given is None else given
+    if _checked_header("Idempotency-Key", key).strip() == "":
+        raise PosternError("the idempotency key is empty")
+    return str(key)
+
+
+def _checked_header(name: str, value: Any) -> str:
+    # A line end would begin another header (RFC 9110 §5.5).
+    if re.search(r"[^\t\x20-\x7e]", str(value)):
+        raise PosternError(f"the header {name} may hold printable characters of ASCII only")
+    return str(value)
 
 
 def body_of(call: Call) -> Optional[bytes]:

@@ -14,7 +14,7 @@ module Postern
 
     # Any operation, also one that this version does not know: `client.request("GET", "/v1/new-thing", query: {…})`.
     def request(method, path, query: {}, json: nil, **options)
-      keyed = options.key?(:idempotency_key)
+      keyed = !options[:idempotency_key].nil?
       @transport.request(method.to_s.upcase, path, query: query, json: json, idempotent: keyed, options: options)
     end
   end

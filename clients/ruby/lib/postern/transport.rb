@@ -78,8 +78,16 @@ module Postern
     end
 
     def uri_of(path, query)
+      check_path(path)
       pairs = query.compact.map { |name, value| [name.to_s, text_of(value)] }
       URI(@base_url + path + (pairs.empty? ? "" : "?#{URI.encode_www_form(pairs)}"))
+    end
+
+    # `..` as an id would make another path of it, on the way or at the server (RFC 3986 §5.2.4).
+    def check_path(path)
+      return if path.split(/[?#]/, 2).first.split("/").none? { |part| part.match?(/\A(\.|%2e){1,2}\z/i) }
+
+      raise PosternError, "an id cannot be '.' or '..': #{path}"
     end
 
     def text_of(value)
@@ -97,14 +105,34 @@ module Postern
     end
 
     def headers_of(method, answer, options, json:, bytes:, idempotent:)
-      given = @headers.merge(options[:headers] || {}).transform_keys { |name| name.to_s.downcase }
+      of_call = checked_headers(options[:headers] || {})
+      given = checked_headers(@headers).merge(of_call)
       given["authorization"] = "Bearer #{@api_key}"
       given["user-agent"] = "postern-ruby/#{VERSION} ruby/#{RUBY_VERSION}"
       given["accept"] = "application/json" if answer == :json
       given["content-type"] = "application/json" if json || method == "POST"
       given["content-type"] = "application/octet-stream" if bytes
-      given["idempotency-key"] = options[:idempotency_key] || "auto_#{SecureRandom.uuid}" if idempotent
+      given["idempotency-key"] = idempotency_key_of(options[:idempotency_key], of_call) if idempotent
       given
+    end
+
+    # The option, else the header of this call, else one made for it. An empty one would protect from nothing.
+    def idempotency_key_of(given, headers)
+      key = given || headers["idempotency-key"] || "auto_#{SecureRandom.uuid}"
+      raise PosternError, "the idempotency key is empty" if checked_header("Idempotency-Key", key).strip.empty?
+
+      key.to_s
+    end
+
+    def checked_headers(given)
+      given.to_h { |name, value| [name.to_s.downcase, checked_header(name, value)] }
+    end
+
+    # A line end would begin another header (RFC 9110 §5.5).
+    def checked_header(name, value)
+      return value.to_s unless value.to_s.b.match?(/[^\t\x20-\x7e]/n)
+
+      raise PosternError, "the header #{name} may hold printable characters of ASCII only"
     end
 
     def repeat(call, headers, options)
