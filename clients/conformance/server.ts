@@ -28,6 +28,8 @@ export type Respond = {
   reset?: "before" | "after_headers";
   /** No answer for this long. */
   stall_ms?: number;
+  /** The body comes in so many pieces, with so long between them. */
+  pieces?: { count: number; pause_ms: number };
 };
 
 export type Case = {
@@ -190,7 +192,20 @@ async function respond(given: Respond, response: ServerResponse): Promise<void> 
     setTimeout(() => response.socket?.destroy(), 20);
     return;
   }
-  response.end(body);
+  if (given.pieces) await writePieces(response, body, given.pieces);
+  response.end(body.subarray(given.pieces ? body.length : 0));
+}
+
+async function writePieces(
+  response: ServerResponse,
+  body: Buffer,
+  { count, pause_ms }: { count: number; pause_ms: number },
+) {
+  const size = Math.ceil(body.length / count);
+  for (let at = 0; at < body.length && !response.destroyed; at += size) {
+    if (at > 0) await new Promise((done) => setTimeout(done, pause_ms));
+    response.write(body.subarray(at, at + size));
+  }
 }
 
 function bodyOf({ json, text, body_base64 }: Respond): Buffer {

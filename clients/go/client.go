@@ -11,7 +11,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -158,6 +157,8 @@ type call struct {
 	// What it takes.
 	accept     string
 	idempotent bool
+	// Its body is given on as it comes.
+	isDownload bool
 }
 
 var (
@@ -246,6 +247,7 @@ func (t *transport) text(ctx context.Context, call call, options []RequestOption
 
 // stream gives the body as it comes; the caller closes it.
 func (t *transport) stream(ctx context.Context, call call, options []RequestOption) (io.ReadCloser, error) {
+	call.isDownload = true
 	var stream io.ReadCloser
 	_, err := t.send(ctx, call, options, func(_ *Response, body io.ReadCloser) ([]byte, error) {
 		stream = body
@@ -394,11 +396,12 @@ func bodyOf(call call) ([]byte, error) {
 
 func (t *transport) try(ctx context.Context, call call, given settings, attempt int, header http.Header, body []byte, read reader) ([]byte, *failure) {
 	startedAt := time.Now()
-	limited, cancel := context.WithTimeout(ctx, given.timeout)
+	limited, cancel := context.WithCancel(ctx)
+	limit := newTimeLimit(given.timeout, cancel)
 	target := t.baseURL + call.path + queryOf(call)
 	request, err := http.NewRequestWithContext(limited, call.method, target, bytes.NewReader(body))
 	if err != nil {
-		cancel()
+		limit.end()
 		return nil, &failure{err: &PosternError{err.Error()}}
 	}
 	request.Header = header.Clone()
@@ -406,61 +409,40 @@ func (t *transport) try(ctx context.Context, call call, given settings, attempt 
 	request.GetBody = nil
 	answer, err := t.client.Do(request)
 	if err != nil {
-		cancel()
-		return nil, t.failed(ctx, call, given, attempt, startedAt, err)
+		limit.end()
+		return nil, t.failed(ctx, call, limit, attempt, startedAt, err)
 	}
 	response := responseOf(answer)
 	if given.response != nil {
 		*given.response = response
 	}
 	t.log(call, attempt, response.Status, nil, startedAt)
-	stream := &closing{ReadCloser: answer.Body, cancel: cancel}
+	stream := &limitedBody{ReadCloser: answer.Body, limit: limit, ctx: ctx}
 	if response.Status < 200 || response.Status > 299 {
 		defer stream.Close()
 		return nil, failureOf(response, stream)
+	}
+	if call.isDownload {
+		stream.isEachPiece = true
+		limit.timer.Stop()
 	}
 	content, err := read(response, stream)
 	if call.accept != "" || content != nil || err != nil {
 		stream.Close()
 	}
 	if err != nil {
-		return nil, t.failed(ctx, call, given, attempt, startedAt, err)
+		return nil, t.failed(ctx, call, limit, attempt, startedAt, err)
 	}
 	return content, nil
 }
 
-// closing ends the time limit with the body.
-type closing struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (c *closing) Close() error {
-	defer c.cancel()
-	return c.ReadCloser.Close()
-}
-
-func (t *transport) failed(ctx context.Context, call call, given settings, attempt int, startedAt time.Time, err error) *failure {
-	var known *ConnectionError
-	switch {
-	case ctx.Err() != nil:
-		return &failure{err: ctx.Err(), isCallerStopped: true}
-	case errors.As(err, &known):
-	case errors.Is(err, context.DeadlineExceeded):
-		err = &TimeoutError{ConnectionError{fmt.Sprintf("no answer within %s", given.timeout), err}}
-	default:
-		err = &ConnectionError{"the connection failed: " + reasonOf(err), err}
+func (t *transport) failed(ctx context.Context, call call, limit *timeLimit, attempt int, startedAt time.Time, err error) *failure {
+	err = brokenBy(ctx, limit, err)
+	if ctx.Err() != nil {
+		return &failure{err: err, isCallerStopped: true}
 	}
 	t.log(call, attempt, 0, err, startedAt)
 	return &failure{err: err, worthRetrying: true}
-}
-
-func reasonOf(err error) string {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		return wrapped.Err.Error()
-	}
-	return err.Error()
 }
 
 // failureOf reads an answer that is no success. Of the statuses 500 and 503 say "later"; of 429 the others are over in hours.

@@ -61,6 +61,8 @@ const TIMEOUT_MS = 30_000;
 const RETRIES = 2;
 const BACKOFF_MS = 500;
 const BACKOFF_MS_MAX = 8_000;
+/** The longest that setTimeout knows. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 /** All waits of one call together. */
 const WAIT_MS_MAX = 60_000;
 /** Statuses that say "later", not "no". */
@@ -183,8 +185,10 @@ async function tryOnce(settings: Settings, call: Call, { headers, given, attempt
     const ms = Math.round(performance.now() - startedAt);
     settings.logger?.({ method: call.method, path: call.path, attempt, status, error, ms });
   };
-  const limit = AbortSignal.timeout(given.timeoutMs ?? settings.timeoutMs);
-  const signal = given.signal ? AbortSignal.any([given.signal, limit]) : limit;
+  const limit = limitOf(given.timeoutMs ?? settings.timeoutMs);
+  const broken = (error: unknown): unknown => brokenBy(error, { settings, given, limit });
+  const signal = given.signal ? AbortSignal.any([given.signal, limit.signal]) : limit.signal;
+  let isDownload = false;
   try {
     const response = await settings.fetch(urlOf(settings, call), {
       method: call.method,
@@ -193,17 +197,47 @@ async function tryOnce(settings: Settings, call: Call, { headers, given, attempt
       redirect: "manual",
       ...(call.body ? { body: "json" in call.body ? JSON.stringify(call.body.json) : (call.body.bytes as never) } : {}),
     });
-    const outcome = await readAnswer(response, call);
+    isDownload = call.answer === "bytes" && response.ok;
+    const outcome = isDownload ? downloadOf(response, limit, broken) : await readAnswer(response, call);
     record(response.status, null);
     return outcome;
   } catch (error) {
-    if (given.signal?.aborted) throw given.signal.reason;
-    const failure = limit.aborted
-      ? new TimeoutError(`no answer within ${given.timeoutMs ?? settings.timeoutMs} ms`, { cause: error })
-      : new ConnectionError(`the connection failed: ${reasonOf(settings, error)}`, { cause: error });
+    const failure = broken(error);
+    if (!(failure instanceof ConnectionError)) throw failure;
     record(null, failure.message);
     return { kind: "failure", error: failure, isWorthRetrying: true, retryAfterS: null };
+  } finally {
+    if (!isDownload) limit.stop();
   }
+}
+
+/** The time that one try may take, and each piece of a download. */
+type Limit = { ms: number; signal: AbortSignal; start(): void; stop(): void };
+
+function limitOf(ms: number): Limit {
+  const over = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const limit: Limit = {
+    ms,
+    signal: over.signal,
+    start() {
+      clearTimeout(timer);
+      timer = setTimeout(() => over.abort(), Math.min(ms, TIMER_MS_MAX));
+    },
+    stop: () => clearTimeout(timer),
+  };
+  limit.start();
+  return limit;
+}
+
+/** What the caller hears: its own signal's reason, or which way there was no answer. */
+function brokenBy(
+  error: unknown,
+  { settings, given, limit }: { settings: Settings; given: RequestOptions; limit: Limit },
+): unknown {
+  if (given.signal?.aborted) return given.signal.reason;
+  if (limit.signal.aborted) return new TimeoutError(`no answer within ${limit.ms} ms`, { cause: error });
+  return new ConnectionError(`the connection failed: ${reasonOf(settings, error)}`, { cause: error });
 }
 
 /** What OpenSSL makes of bytes that are not TLS, such as a plain HTTP answer. */
@@ -223,14 +257,37 @@ async function readAnswer(response: Response, call: Call): Promise<Outcome> {
   const meta = metaOf(response);
   if (!response.ok) return failureOf(meta, await response.text());
   switch (call.answer) {
-    case "bytes":
-      return { kind: "answer", result: withMeta(response.body ?? new Blob([]).stream(), meta) };
     case "text":
       return { kind: "answer", result: await response.text() };
     default:
       if (call.method === "HEAD" || WITHOUT_BODY.has(response.status)) return { kind: "answer", result: null };
       return answerOf(meta, await response.text());
   }
+}
+
+/** Its bytes as they come. Each piece has the whole time again, so that a long one is not cut where a short one is not. */
+function downloadOf(response: Response, limit: Limit, broken: (error: unknown) => unknown): Outcome {
+  const from = (response.body ?? new Blob([]).stream()).getReader();
+  limit.stop();
+  const pieces = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        limit.start();
+        try {
+          const { done, value } = await from.read();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          controller.error(broken(error));
+        } finally {
+          limit.stop();
+        }
+      },
+      cancel: (reason) => from.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
+  return { kind: "answer", result: withMeta(pieces, metaOf(response)) };
 }
 
 /** A success whose body is no JSON did not come from Postern, or not whole. */

@@ -75,7 +75,7 @@ async function resultOf(client, { call, outcome }) {
     }
     return { items };
   }
-  if ("return_base64" in outcome) return { return_base64: Buffer.from(await new Response(result).arrayBuffer()).toString("base64") };
+  if (call.op && operations[call.op].answer === "bytes") return { return_base64: Buffer.from(await new Response(result).arrayBuffer()).toString("base64") };
   const meta = outcome.response ? library.responseOf(result) : undefined;
   return { return: result, response: meta && { status: meta.status, request_id: meta.request_id, rate_limit: meta.rate_limit } };
 }

@@ -253,6 +253,8 @@ final class Transport
         $headers = [];
         $text = '';
         $streamed = false;
+        $last = microtime(true);
+        $isLate = false;
         $sink = ($call['answer'] ?? 'json') === 'json' ? null : self::sinkOf($options['sink'] ?? null);
         $timeout = (float) ($options['timeout'] ?? $this->timeout);
         $curl = curl_init($this->urlOf($path, $call['query'] ?? []));
@@ -260,15 +262,15 @@ final class Transport
             CURLOPT_CUSTOMREQUEST => $method,
             CURLOPT_NOBODY => $method === 'HEAD',
             CURLOPT_HTTPHEADER => self::lines($call['headers']),
-            CURLOPT_TIMEOUT_MS => (int) ceil($timeout * 1000),
             CURLOPT_FOLLOWLOCATION => false,
-            CURLOPT_WRITEFUNCTION => static function ($curl, string $piece) use (&$text, &$streamed, $sink): int {
+            CURLOPT_WRITEFUNCTION => static function ($curl, string $piece) use (&$text, &$streamed, &$last, $sink): int {
                 if ($sink !== null && intdiv((int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), 100) === 2) {
                     $streamed = true;
                     $sink($piece);
                 } else {
                     $text .= $piece;
                 }
+                $last = microtime(true);
 
                 return strlen($piece);
             },
@@ -280,18 +282,42 @@ final class Transport
 
                 return strlen($line);
             },
-        ]);
+        ] + self::limits($timeout, ($call['answer'] ?? 'json') === 'bytes', $last, $isLate));
         $body = array_key_exists('json', $call) ? self::jsonOf($call['json']) : ($call['bytes'] ?? null);
         if ($body !== null) {
             curl_setopt($curl, CURLOPT_POSTFIELDS, $body);
         }
         $startedAt = microtime(true);
         $outcome = curl_exec($curl) === false
-            ? self::brokenOff(curl_errno($curl), curl_error($curl), $timeout, !$streamed)
+            ? self::brokenOff($isLate ? CURLE_OPERATION_TIMEDOUT : curl_errno($curl), curl_error($curl), $timeout, !$streamed)
             : self::readAnswer(new Response((int) curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $headers), $text, ['method' => $method] + $call);
         $this->log($method, $path, $call['attempt'], $startedAt, $outcome);
 
         return $outcome;
+    }
+
+    /**
+     * Of the whole try; of a download for each piece, which curl looks for about once a second.
+     *
+     * @param float $last when the last piece came
+     * @return array<int, mixed>
+     */
+    private static function limits(float $timeout, bool $isDownload, float &$last, bool &$isLate): array
+    {
+        $ms = (int) ceil($timeout * 1000);
+        if (!$isDownload || $ms === 0) {
+            return [CURLOPT_TIMEOUT_MS => $ms];
+        }
+
+        return [
+            CURLOPT_CONNECTTIMEOUT_MS => $ms,
+            CURLOPT_NOPROGRESS => false,
+            CURLOPT_PROGRESSFUNCTION => static function () use ($timeout, &$last, &$isLate): int {
+                $isLate = microtime(true) - $last > $timeout;
+
+                return $isLate ? 1 : 0;
+            },
+        ];
     }
 
     /** What takes the pieces of a download; null where none is asked for. */

@@ -82,7 +82,8 @@ function perform(Postern\Client $client, object $call): mixed
     } elseif ($place['input'] !== null) {
         $values[] = (array) ($call->input ?? []);
     }
-    $options = json_decode(json_encode($call->options ?? []), true) + (isset($call->sink) ? ['sink' => $call->sink] : []);
+    $options = json_decode(json_encode($call->options ?? []), true) + (isset($call->sink) ? ['sink' => $call->sink] : [])
+        + (isset($call->piecewise) ? ['sink' => static fn (string $piece) => null] : []);
     if ($options !== []) {
         $values[] = $options;
     }

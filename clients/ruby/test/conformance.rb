@@ -43,7 +43,8 @@ def perform(client, call)
   values << call["input"] if place["input"] == "json" && call.key?("input")
   named = place["input"] == "query" ? (call["input"] || {}).transform_keys(&:to_sym) : {}
   named[:options] = call["options"].transform_keys(&:to_sym) if call["options"]
-  target.public_send(place["method"], *values, **named)
+  piecewise = call["piecewise"] ? ->(_piece) {} : nil
+  target.public_send(place["method"], *values, **named, &piecewise)
 end
 
 def result_of(client, one)

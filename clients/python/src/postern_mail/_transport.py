@@ -26,22 +26,24 @@ from .errors import ConnectionError, ResponseMeta, TimeoutError
 
 
 class Download:
-    """The bytes of an answer, as they come. Read it, or iterate it; `close` it where neither is done."""
+    """The bytes of an answer, as they come. Read it, or iterate it; `close` it where neither is done. Each piece has the
+    call's whole time limit again."""
 
-    def __init__(self, stream: httpx.Response, meta: ResponseMeta) -> None:
+    def __init__(self, stream: httpx.Response, meta: ResponseMeta, timeout: float) -> None:
         self._stream = stream
+        self._timeout = timeout
         self.response = meta
 
     def read(self) -> bytes:
-        try:
-            return self._stream.read()
-        except httpx.HTTPError as error:
-            raise ConnectionError(f"the connection failed: {error}") from error
-        finally:
-            self._stream.close()
+        return b"".join(self)
 
     def __iter__(self) -> Iterator[bytes]:
-        return self._stream.iter_bytes()
+        try:
+            yield from self._stream.iter_bytes()
+        except httpx.HTTPError as error:
+            raise _failed(error, self._timeout).error from error
+        finally:
+            self._stream.close()
 
     def close(self) -> None:
         self._stream.close()
@@ -59,22 +61,25 @@ class Download:
 
 
 class AsyncDownload:
-    """The bytes of an answer, as they come. Read it, or iterate it; `aclose` it where neither is done."""
+    """The bytes of an answer, as they come. Read it, or iterate it; `aclose` it where neither is done. Each piece has the
+    call's whole time limit again."""
 
-    def __init__(self, stream: httpx.Response, meta: ResponseMeta) -> None:
+    def __init__(self, stream: httpx.Response, meta: ResponseMeta, timeout: float) -> None:
         self._stream = stream
+        self._timeout = timeout
         self.response = meta
 
     async def read(self) -> bytes:
+        return b"".join([piece async for piece in self])
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            return await self._stream.aread()
+            async for piece in self._stream.aiter_bytes():
+                yield piece
         except httpx.HTTPError as error:
-            raise ConnectionError(f"the connection failed: {error}") from error
+            raise _failed(error, self._timeout).error from error
         finally:
             await self._stream.aclose()
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._stream.aiter_bytes()
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -84,6 +89,18 @@ def _failed(error: httpx.HTTPError, timeout: float) -> Failure:
     if isinstance(error, httpx.TimeoutException):
         return Failure(TimeoutError(f"no answer within {timeout:g} s"), True)
     return Failure(ConnectionError(f"the connection failed: {error}"), True)
+
+
+class _Limit:
+    """httpx limits each read; an answer that comes in drops would have time without end."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._until = time.monotonic() + timeout
+
+    def check(self) -> None:
+        if time.monotonic() > self._until:
+            raise httpx.ReadTimeout(f"no whole answer within {self._timeout:g} s")
 
 
 class Transport:
@@ -107,6 +124,7 @@ class Transport:
     def _try(self, call: Call, headers: Any, options: RequestOptions, attempt: int) -> Any:
         timeout = options.get("timeout", self._settings.timeout)
         log = _Log(self._settings, call, attempt)
+        limit = _Limit(timeout)
         try:
             request = self._client.build_request(
                 call.method,
@@ -119,11 +137,15 @@ class Transport:
             meta = meta_of(response.status_code, response.headers)
             log.answered(response.status_code)
             if call.answer == "bytes" and response.is_success:
-                return Download(response, meta)
+                return Download(response, meta, timeout)
+            pieces = []
             try:
-                content = response.read()
+                for piece in response.iter_bytes():
+                    limit.check()
+                    pieces.append(piece)
             finally:
                 response.close()
+            content = b"".join(pieces)
             return value_of(meta, content, call) if response.is_success else failure_of(meta, content)
         except httpx.HTTPError as error:
             failure = _failed(error, timeout)
@@ -158,6 +180,7 @@ class AsyncTransport:
     async def _try(self, call: Call, headers: Any, options: RequestOptions, attempt: int) -> Any:
         timeout = options.get("timeout", self._settings.timeout)
         log = _Log(self._settings, call, attempt)
+        limit = _Limit(timeout)
         try:
             request = self._client.build_request(
                 call.method,
@@ -170,11 +193,15 @@ class AsyncTransport:
             meta = meta_of(response.status_code, response.headers)
             log.answered(response.status_code)
             if call.answer == "bytes" and response.is_success:
-                return AsyncDownload(response, meta)
+                return AsyncDownload(response, meta, timeout)
+            pieces = []
             try:
-                content = await response.aread()
+                async for piece in response.aiter_bytes():
+                    limit.check()
+                    pieces.append(piece)
             finally:
                 await response.aclose()
+            content = b"".join(pieces)
             return value_of(meta, content, call) if response.is_success else failure_of(meta, content)
         except httpx.HTTPError as error:
             failure = _failed(error, timeout)

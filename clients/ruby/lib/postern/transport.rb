@@ -161,6 +161,7 @@ module Postern
     def try_once(call, headers, body, options, &block)
       started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
       timeout = options[:timeout] || @timeout
+      call[:until] = started + timeout
       outcome = connect(call[:uri], timeout) do |http|
         request = REQUESTS.fetch(call[:method]).new(call[:uri], headers)
         request.body = body if body
@@ -171,6 +172,8 @@ module Postern
     rescue Net::OpenTimeout, Net::ReadTimeout, Net::WriteTimeout
       failed(call, started, TimeoutError.new("no answer within #{timeout} s"))
     rescue *BROKEN => e
+      raise if e.equal?(call[:of_block])
+
       failed(call, started, ConnectionError.new("the connection failed: #{e.message}"))
     end
 
@@ -193,14 +196,47 @@ module Postern
 
     # Of a success without a body nil.
     def read_answer(response, meta, call, &block)
-      return failure_of(meta, response.read_body.to_s) unless (200..299).cover?(meta.status)
+      return failure_of(meta, whole(response, call)) unless (200..299).cover?(meta.status)
 
       case call[:answer]
-      when :bytes
-        block ? response.read_body(&block) && nil : response.read_body.to_s.b
-      when :text then response.read_body.to_s.force_encoding(Encoding::UTF_8)
-      else call[:method] == "HEAD" || WITHOUT_BODY.include?(meta.status) ? nil : record_of(meta, response.read_body.to_s)
+      when :bytes then block ? hand_over(response, call, &block) : whole(response, call)
+      when :text then whole(response, call).force_encoding(Encoding::UTF_8)
+      else call[:method] == "HEAD" || WITHOUT_BODY.include?(meta.status) ? nil : record_of(meta, whole(response, call))
       end
+    end
+
+    # Net::HTTP limits each read; an answer that comes in drops would have time without end. A download's pieces have it.
+    def whole(response, call)
+      text = "".b
+      pieces_of(response, call) do |piece|
+        raise Net::ReadTimeout if call[:answer] != :bytes && Process.clock_gettime(Process::CLOCK_MONOTONIC) > call[:until]
+
+        text << piece
+      end
+      text
+    end
+
+    # What was begun is not repeated, so that no piece comes twice; what the block raises is the caller's.
+    def hand_over(response, call)
+      pieces_of(response, call) do |piece|
+        call[:begun] = true
+        yield piece
+      rescue StandardError => e
+        call[:of_block] = e
+        raise
+      end
+      nil
+    end
+
+    # Net::HTTP takes a connection that breaks for the end of the body (RFC 9112 §8).
+    def pieces_of(response, call)
+      wanted = call[:method] == "HEAD" || response["content-encoding"] ? nil : response["content-length"]
+      got = 0
+      response.read_body do |piece|
+        got += piece.bytesize
+        yield piece
+      end
+      raise EOFError, "#{got} bytes of #{wanted} came" if wanted && got < wanted.to_i
     end
 
     # A success whose body is no JSON did not come from Postern, or not whole.
@@ -225,7 +261,7 @@ module Postern
     end
 
     def failed(call, started, error)
-      outcome = Failure.new(error, true, nil)
+      outcome = Failure.new(error, !call[:begun], nil)
       log(call, started, outcome)
       outcome
     end
