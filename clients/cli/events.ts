@@ -28,7 +28,8 @@ export async function* readEvents(
       if (response.ok && response.body) {
         for await (const received of parse(response.body)) {
           last = received.id;
-          yield received;
+          // Without an event it says where reading began: lost before the first one, it goes on there.
+          if (received.event !== null) yield received;
         }
       } else onLost(`the server answered ${response.status}`);
     } catch (error) {
@@ -47,7 +48,7 @@ async function refusal(response: Response): Promise<CliError> {
 }
 
 /** https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as Postern writes it: one line of data an event. */
-async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent> {
+async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent | { id: string; event: null }> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const piece of stream as unknown as AsyncIterable<Uint8Array>) {
@@ -62,6 +63,7 @@ async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<Receiv
       text = text.slice(end + 2);
       const [id, event, body] = [fields.get("id"), fields.get("event"), fields.get("data")];
       if (id && event && body !== undefined) yield { id, event, body };
+      else if (id) yield { id, event: null };
     }
   }
 }

@@ -3,9 +3,12 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
+import { readEvents } from "../../clients/cli/events.ts";
 import { type Ended, type Given, nothingYet, runClient } from "../support/client-commands.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
 import { type PlayedServer, startPlayedServer } from "../support/played-server.ts";
@@ -136,4 +139,27 @@ test("an id that would make another path is wrong usage, and nothing is asked", 
     assert.match(err, /an id cannot be/);
   }
   assert.deepEqual(server.asked, []);
+});
+
+test("events go on where reading began when the connection is lost before the first one", async () => {
+  const asked: (string | undefined)[] = [];
+  const lines = ["retry: 1000\nid: 0193-start\n\n", "id: 0193-one\nevent: email.delivered\ndata: {}\n\n"];
+  const stream = createServer((request, response) => {
+    asked.push(request.headers["last-event-id"] as string | undefined);
+    response.writeHead(200, { "content-type": "text/event-stream" }).end(lines.shift());
+  });
+  await once(stream.listen(0, "127.0.0.1"), "listening");
+  const base_url = `http://127.0.0.1:${(stream.address() as AddressInfo).port}`;
+  const stop = new AbortController();
+  const source = { base_url, api_key: "svc_live_1", types: [], after: null, signal: stop.signal };
+  const received = [];
+  for await (const { id } of readEvents(source, () => undefined)) {
+    received.push(id);
+    break;
+  }
+  assert.deepEqual([received, asked], [["0193-one"], [undefined, "0193-start"]]);
+  stream.close();
+  stream.closeAllConnections();
+  const { status, err } = await run(["listen", "3000", "--after", "zzz"]);
+  assert.equal(status, 2, err);
 });

@@ -46,6 +46,8 @@ async function listen(session: Session, target: string | undefined, options: Lis
   const types = typesOf(options.events);
   if (options.secret !== undefined && !/^whsec_[A-Za-z0-9+/]{32,}={0,2}$/.test(options.secret))
     throw new CliError("--secret takes a signing secret: whsec_ and at least 32 characters of base64");
+  if (options.after !== undefined && !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(options.after))
+    throw new CliError(`--after takes the id of an event, not '${options.after}'`);
   const secret = options.secret ?? `whsec_${randomBytes(33).toString("base64")}`;
   await session.client().me.get();
   if (options.printSecret) out.line(secret);

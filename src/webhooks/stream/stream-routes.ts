@@ -5,6 +5,7 @@ import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { type Api, answers, Closed, Id, Named, OneOf, Time } from "../../http/http.ts";
+import { isUuid } from "../../platform/database/db.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { EVENT_TYPES, type WebhookEventType } from "../types.ts";
@@ -50,7 +51,7 @@ export function mountEvents(api: Api, world: World): void {
         tags: ["Webhooks"],
         summary: "Read events, and wait for them",
         description:
-          "For programs that no webhook can reach. Without `after` it begins now; events are kept from the first request on, and for 7 days after the last one. With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` is read as `after`). An event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.",
+          "For programs that no webhook can reach. Without `after` it begins now; events are kept from the first request on, and for 7 days after the last one. With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes before `after`). An event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.",
         querystring: Closed({
           after: Type.Optional({ ...Id, description: "The last event that was read" }),
           types: Type.Optional(
@@ -88,9 +89,12 @@ type Query = { after?: string; types?: string };
 
 function readingOf(request: FastifyRequest): Reading {
   const { after, types } = request.query as Query;
-  const last = request.headers["last-event-id"];
+  // A reader that connects again asks for the same URL, with where it was in the header.
+  const last = request.headers["last-event-id"] || undefined;
+  if (last !== undefined && !(typeof last === "string" && isUuid(last)))
+    throw invalid("Last-Event-ID", "the 'Last-Event-ID' header must be a UUID");
   return {
-    after: after ?? (typeof last === "string" && /^[0-9a-f-]{36}$/i.test(last) ? last : undefined),
+    after: last ?? after,
     types: types === undefined ? undefined : types.split(",").map((name) => toType(name.trim())),
     environments: request.account.acts_on_live ? ["live", "test"] : ["test"],
   };
@@ -142,7 +146,9 @@ async function sendStream(world: World, reply: FastifyReply, { stream, request, 
   reply.hijack();
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value);
   raw.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-store" });
-  raw.write(`retry: ${RECONNECT_MS}\n\n`);
+  // An id without an event is where the reader is: it goes on there when the connection is lost before the first event.
+  const start = batch.events.length === 0 ? `id: ${batch.next}\n` : "";
+  raw.write(`retry: ${RECONNECT_MS}\n${start}\n`);
   const until = world.clock.monotonic() + STREAM_MS;
   try {
     while (!signal.aborted) {

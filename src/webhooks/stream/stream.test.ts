@@ -171,6 +171,37 @@ test("a stream has each event under its id and name, and goes on behind Last-Eve
   again.stop();
 });
 
+test("a stream that was lost before its first event goes on where it began", async () => {
+  const { org_id, live_key } = await reader();
+  const first = await listen(live_key, "");
+  await until("it says where it is", () => /^id: .+\n/m.test(first.noted.text));
+  const [, start = ""] = /^id: (.+)$/m.exec(first.noted.text) ?? [];
+  assert.doesNotMatch(first.noted.text, /^data:/m);
+  first.stop();
+  const missed = event(org_id);
+  await produce(api, [missed]);
+  const again = await listen(live_key, "", { "last-event-id": start });
+  await until("what happened meanwhile is there", () => again.noted.text.includes(missed.event_id));
+  again.stop();
+});
+
+test("Last-Event-ID goes before after, as a browser that connects again sends both; what is no id is refused", async () => {
+  const { org_id, live_key, start } = await reader();
+  const [one, two] = [event(org_id), event(org_id)];
+  await produce(api, [one]);
+  await read(live_key, `?after=${start}&wait=10`);
+  await produce(api, [two]);
+  const again = await listen(live_key, `?after=${start}`, { "last-event-id": one.event_id });
+  await until("the second is there", () => again.noted.text.includes(two.event_id));
+  assert.ok(!again.noted.text.includes(one.event_id), "the first does not come again");
+  again.stop();
+  for (const wrong of ["zzz", "-".repeat(36)]) {
+    const refused = await listen(live_key, "", { "last-event-id": wrong });
+    assert.equal(refused.answer.statusCode, 400);
+    await until("it says what is wrong", () => /'Last-Event-ID' header must be a UUID/.test(refused.noted.text));
+  }
+});
+
 test("a stream ends with the key that opened it: nothing that happens after the revocation comes", async () => {
   const { org_id, live_key, start } = await reader();
   const made = await api.ask("POST", "/v1/api-keys", { name: "tail", environment: "live" }, { key: live_key });

@@ -18,7 +18,7 @@ final class Events
     /**
      * Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins
      * now; events are kept from the first request on, and for 7 days after the last one. With `Accept:
-     * text/event-stream` they are streamed, each under its id (`Last-Event-ID` is read as `after`). An
+     * text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes before `after`). An
      * event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
      *
      * @param array{

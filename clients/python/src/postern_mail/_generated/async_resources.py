@@ -385,8 +385,8 @@ class AsyncEvents:
     async def list(self, *, after: Optional[m.RecordId] = None, types: Optional[str] = None, wait: Optional[int] = None, limit: Optional[int] = None, options: Optional[RequestOptions] = None) -> m.EventList:
         """Read events, and wait for them. For programs that no webhook can reach. Without `after` it
         begins now; events are kept from the first request on, and for 7 days after the last one.
-        With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` is
-        read as `after`). An event may come more than once: deduplicate by `event_id`. A test key
+        With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes
+        before `after`). An event may come more than once: deduplicate by `event_id`. A test key
         reads events of test mail only."""
         answer: m.EventList = await self._transport.request(Call("GET", "/v1/events", {"after": after, "types": types, "wait": wait, "limit": limit}), options)
         return answer
