@@ -227,7 +227,7 @@ func (t *transport) json(ctx context.Context, call call, into any, options []Req
 		if call.method == http.MethodHead || got.Status == http.StatusNoContent || got.Status == http.StatusResetContent {
 			return nil, nil // without a body: into stays as it is
 		}
-		if !json.Valid(content) {
+		if !json.Valid(content) || bytes.Equal(bytes.TrimSpace(content), []byte("null")) {
 			return nil, &ConnectionError{Message: fmt.Sprintf("the answer (%d) is no JSON", got.Status)}
 		}
 		if into == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -55,13 +56,22 @@ func responseOf(answer *http.Response) *Response {
 	return found
 }
 
+// numberMax keeps a number of seconds within a time.Duration.
+const numberMax = 1 << 30
+
+var numberForm = regexp.MustCompile(`^[0-9]+$`)
+
 // retryAfter is in seconds (RFC 9110 §10.2.3, of which the server writes only this form).
 func (r *Response) retryAfter() *int { return number(r.Header, "retry-after") }
 
 func number(header http.Header, name string) *int {
-	value, err := strconv.Atoi(strings.TrimSpace(header.Get(name)))
-	if err != nil || value < 0 {
+	text := strings.TrimSpace(header.Get(name))
+	if !numberForm.MatchString(text) {
 		return nil
+	}
+	value, err := strconv.Atoi(text)
+	if err != nil || value > numberMax {
+		value = numberMax
 	}
 	return &value
 }

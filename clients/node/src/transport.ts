@@ -86,12 +86,13 @@ export function createTransport(options: ClientOptions, timing: Timing = REAL_TI
   return {
     async request(call, given = {}) {
       checkPath(call.path);
+      const body = bodyOf(call);
       const headers = headersOf(settings, call, given);
       const isRepeatable = REPEATABLE.has(call.method) || headers.has("idempotency-key");
       const tries = isRepeatable ? 1 + Math.max(0, given.maxRetries ?? settings.maxRetries) : 1;
       let waitedMs = 0;
       for (let attempt = 1; ; attempt += 1) {
-        const outcome = await tryOnce(settings, call, { headers, given, attempt });
+        const outcome = await tryOnce(settings, call, { headers, body, given, attempt });
         if (outcome.kind === "answer") return outcome.result;
         const waitMs = outcome.isWorthRetrying && attempt < tries ? backoffMs(outcome, attempt, timing) : null;
         if (waitMs === null || waitedMs + waitMs > WAIT_MS_MAX) throw outcome.error;
@@ -148,6 +149,11 @@ function headersOf(
   return headers;
 }
 
+/** Once for all tries. Throws what JSON throws where the input cannot be written as JSON. */
+function bodyOf({ body }: Call): string | Uint8Array | undefined {
+  return body && ("json" in body ? JSON.stringify(body.json) : body.bytes);
+}
+
 /** The option, else the header of this call, else one made for it. An empty one would protect from nothing. */
 function idempotencyKeyOf({ idempotencyKey, headers = {} }: RequestOptions): string {
   const [, ofHeader] = Object.entries(headers).find(([name]) => name.toLowerCase() === "idempotency-key") ?? [];
@@ -177,9 +183,9 @@ type Outcome =
   | { kind: "answer"; result: unknown }
   | { kind: "failure"; error: Error; isWorthRetrying: boolean; retryAfterS: number | null };
 
-type Try = { headers: Headers; given: RequestOptions; attempt: number };
+type Try = { headers: Headers; body: string | Uint8Array | undefined; given: RequestOptions; attempt: number };
 
-async function tryOnce(settings: Settings, call: Call, { headers, given, attempt }: Try): Promise<Outcome> {
+async function tryOnce(settings: Settings, call: Call, { headers, body, given, attempt }: Try): Promise<Outcome> {
   const startedAt = performance.now();
   const record = (status: number | null, error: string | null): void => {
     const ms = Math.round(performance.now() - startedAt);
@@ -195,7 +201,7 @@ async function tryOnce(settings: Settings, call: Call, { headers, given, attempt
       headers,
       signal,
       redirect: "manual",
-      ...(call.body ? { body: "json" in call.body ? JSON.stringify(call.body.json) : (call.body.bytes as never) } : {}),
+      ...(body === undefined ? {} : { body: body as never }),
     });
     isDownload = call.answer === "bytes" && response.ok;
     const outcome = isDownload ? downloadOf(response, limit, broken) : await readAnswer(response, call);

@@ -22,18 +22,19 @@ const TOLERANCE_S = 300;
 const HEADER_LENGTH_MAX = 4_096;
 
 /**
- * The event of a webhook call. `header` is the value of X-Service-Signature; several secrets may be given.
+ * The event of a webhook call. `header` is the value of X-Service-Signature; several secrets may be given, and one that is
+ * missing (an environment without it) is none.
  * Throws a WebhookSignatureError with its reason where the call cannot be trusted.
  */
 export function verify(
   body: string | Uint8Array,
   header: string | readonly string[] | null | undefined,
-  secrets: string | readonly string[],
+  secrets: string | null | undefined | readonly (string | null | undefined)[],
   options: VerifyOptions = {},
 ): Event {
   const bytes = typeof body === "string" ? Buffer.from(body, "utf8") : body;
   const { t, signatures } = readHeader(header);
-  const keys = [secrets].flat().filter((secret) => secret !== "");
+  const keys = [secrets].flat().filter((secret): secret is string => typeof secret === "string" && secret !== "");
   if (keys.length === 0) fail("missing_secret", "no secret was given to verify the webhook with");
   const age = (options.now ?? Math.floor(Date.now() / 1000)) - t;
   const tolerance = options.tolerance ?? TOLERANCE_S;
@@ -56,13 +57,16 @@ function readHeader(header: string | readonly string[] | null | undefined): { t:
   const text = [header ?? []].flat().join(",");
   if (text === "") fail("missing_header", "the webhook has no X-Service-Signature");
   if (text.length > HEADER_LENGTH_MAX) fail("malformed_header", "X-Service-Signature is too long");
-  const fields = text.split(",").map((field) => field.trim().split("=", 2) as [string, string | undefined]);
+  const fields = text.split(",").map((field): [string, string] => {
+    const [name = "", ...value] = field.trim().split("=");
+    return [name, value.join("=")];
+  });
   const times = fields.filter(([name]) => name === "t");
   const time = times[0]?.[1] ?? "";
   if (times.length !== 1 || !/^\d{1,12}$/.test(time)) fail("malformed_header", "X-Service-Signature has no one time");
   const signatures = fields
-    .filter(([name, value]) => name === "v1" && /^[0-9a-f]{64}$/.test(value ?? ""))
-    .map(([, value]) => Buffer.from(value as string, "hex"));
+    .filter(([name, value]) => name === "v1" && /^[0-9a-f]{64}$/.test(value))
+    .map(([, value]) => Buffer.from(value, "hex"));
   if (signatures.length === 0) fail("malformed_header", "X-Service-Signature has no v1 signature");
   return { t: Number(time), signatures };
 }

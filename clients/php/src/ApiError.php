@@ -22,9 +22,9 @@ class ApiError extends PosternError
     ) {
         parent::__construct($message);
         $this->status = $response->status;
-        $this->errorCode = is_string($this->value('code')) ? $this->value('code') : '';
-        $this->field = $this->value('field');
-        $this->requestId = $response->requestId ?? $this->value('request_id');
+        $this->errorCode = $this->text('code') ?? '';
+        $this->field = $this->text('field');
+        $this->requestId = $response->requestId ?? $this->text('request_id');
     }
 
     /** The error of its kind. @param array<string, mixed>|string $body */
@@ -48,6 +48,18 @@ class ApiError extends PosternError
     protected function value(string $name): mixed
     {
         return is_array($this->body) ? ($this->body[$name] ?? null) : null;
+    }
+
+    /** Null where another server than Postern gave it another type. */
+    protected function text(string $name): ?string
+    {
+        return is_string($this->value($name)) ? $this->value($name) : null;
+    }
+
+    /** Null where another server than Postern gave it another type. */
+    protected function number(string $name): ?int
+    {
+        return is_int($this->value($name)) ? $this->value($name) : null;
     }
 
     /** Of a 429 `error` is a word for programs; the sentence stands in `message`. */

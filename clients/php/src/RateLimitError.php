@@ -9,27 +9,27 @@ final class RateLimitError extends ApiError
 {
     public function limitType(): string
     {
-        return $this->value('limit_type') ?? '';
+        return $this->text('limit_type') ?? '';
     }
 
     public function limit(): ?int
     {
-        return $this->value('limit');
+        return $this->number('limit');
     }
 
     public function used(): ?int
     {
-        return $this->value('used');
+        return $this->number('used');
     }
 
     /** Seconds. */
     public function retryAfter(): ?int
     {
-        return $this->value('retry_after_seconds') ?? $this->response->retryAfter();
+        return $this->number('retry_after_seconds') ?? $this->response->retryAfter();
     }
 
     public function warmingPhase(): string
     {
-        return $this->value('warming_phase') ?? '';
+        return $this->text('warming_phase') ?? '';
     }
 }

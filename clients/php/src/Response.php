@@ -31,6 +31,6 @@ final class Response
     {
         $value = trim($this->headers[$name] ?? '');
 
-        return preg_match('/^[0-9]{1,9}$/D', $value) === 1 ? (int) $value : null;
+        return preg_match('/^[0-9]+$/D', $value) === 1 ? (int) substr($value, 0, 18) : null;
     }
 }

@@ -19,18 +19,18 @@ final class Webhooks
     /**
      * The event. Throws a WebhookSignatureError with its reason where the call cannot be trusted.
      *
-     * @param string|list<string> $secrets
+     * @param string|list<string|null>|null $secrets one that is null is none
      * @param int|null $now Unix seconds
      */
     public static function verify(
         string $body,
         ?string $header,
-        #[\SensitiveParameter] string|array $secrets,
+        #[\SensitiveParameter] string|array|null $secrets,
         int $tolerance = self::TOLERANCE_S,
         ?int $now = null,
     ): Record {
         [$time, $signatures] = self::readHeader($header);
-        $keys = array_filter((array) $secrets, static fn (string $key): bool => $key !== '');
+        $keys = array_filter((array) $secrets, static fn (?string $key): bool => $key !== null && $key !== '');
         if ($keys === []) {
             self::refuse('missing_secret', 'no secret was given to verify the webhook with');
         }

@@ -51,7 +51,8 @@ class ApiError(PosternError):
         self.code: str = fields["code"] if isinstance(fields.get("code"), str) else ""
         #: The field at fault, such as `attachments[0].filename`.
         self.field: Optional[str] = fields["field"] if isinstance(fields.get("field"), str) else None
-        self.request_id: Optional[str] = response.request_id or fields.get("request_id")
+        known = response.request_id or fields.get("request_id")
+        self.request_id: Optional[str] = known if isinstance(known, str) else None
         #: The whole body: a dict, or the text where it was no JSON.
         self.body = body
         self.response = response
@@ -92,14 +93,15 @@ class RateLimitError(ApiError):
     def __init__(self, message: str, response: ResponseMeta, body: Any) -> None:
         super().__init__(message, response, body)
         fields: Dict[str, Any] = body if isinstance(body, dict) else {}
-        self.limit_type: str = fields.get("limit_type") or ""
-        self.limit: Optional[int] = fields.get("limit")
-        self.used: Optional[int] = fields.get("used")
+        # Another server than Postern may give them another type.
+        numbers = {name: value for name, value in fields.items() if type(value) is int}
+        texts = {name: value for name, value in fields.items() if isinstance(value, str)}
+        self.limit_type: str = texts.get("limit_type", "")
+        self.limit: Optional[int] = numbers.get("limit")
+        self.used: Optional[int] = numbers.get("used")
         #: Seconds.
-        self.retry_after: Optional[int] = fields.get("retry_after_seconds") or retry_after_of(
-            response.headers
-        )
-        self.warming_phase: str = fields.get("warming_phase") or ""
+        self.retry_after: Optional[int] = numbers.get("retry_after_seconds", retry_after_of(response.headers))
+        self.warming_phase: str = texts.get("warming_phase", "")
 
 
 class ServerError(ApiError):
@@ -144,4 +146,4 @@ def _message_of(status: int, body: Any) -> str:
 def retry_after_of(headers: Mapping[str, str]) -> Optional[int]:
     """Seconds of a Retry-After field (RFC 9110 §10.2.3), of which the server writes only this form."""
     value = (headers.get("retry-after") or "").strip()
-    return int(value) if re.fullmatch(r"\d{1,9}", value) else None
+    return int(value[:18]) if re.fullmatch(r"[0-9]+", value) else None

@@ -23,16 +23,16 @@ HEADER_LENGTH_MAX = 4096
 def verify(
     body: Union[bytes, str],
     header: Optional[str],
-    secrets: Union[str, Sequence[str]],
+    secrets: Union[str, None, Sequence[Optional[str]]],
     *,
     tolerance: int = TOLERANCE_S,
     now: Optional[int] = None,
 ) -> Event:
-    """The event of a webhook call; several secrets may be given. Raises a WebhookSignatureError with its `reason` where
+    """The event of a webhook call; several secrets may be given, one that is None is none. Raises a WebhookSignatureError with its `reason` where
     the call cannot be trusted. `tolerance` is in seconds, `now` in Unix seconds."""
     content = body.encode("utf-8") if isinstance(body, str) else body
     t, signatures = _read_header(header)
-    keys = [secret for secret in ([secrets] if isinstance(secrets, str) else secrets) if secret != ""]
+    keys = [secret for secret in ([secrets] if isinstance(secrets, str) else secrets or []) if secret]
     if not keys:
         _fail("missing_secret", "no secret was given to verify the webhook with")
     age = (int(time.time()) if now is None else now) - t
@@ -75,7 +75,7 @@ def _read_header(header: Optional[str]) -> Tuple[int, List[str]]:
 def _read_event(content: bytes) -> Event:
     try:
         event = json.loads(content.decode("utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         _fail("malformed_body", "the webhook's body is no JSON")
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         _fail("malformed_body", "the webhook's body is no event")

@@ -30,8 +30,9 @@ module Postern
       fields = body.is_a?(Hash) ? body : {}
       @status = response.status
       @code = fields["code"].is_a?(String) ? fields["code"] : ""
-      @field = fields["field"]
-      @request_id = response.request_id || fields["request_id"]
+      # Another server than Postern may give them another type.
+      @field = fields["field"] if fields["field"].is_a?(String)
+      @request_id = response.request_id || (fields["request_id"] if fields["request_id"].is_a?(String))
       @body = body
       @response = response
     end
@@ -82,30 +83,31 @@ module Postern
   # 429: which limit, and when to try again.
   class RateLimitError < ApiError
     def limit_type
-      field_of("limit_type") || ""
+      field_of("limit_type", String) || ""
     end
 
     def limit
-      field_of("limit")
+      field_of("limit", Integer)
     end
 
     def used
-      field_of("used")
+      field_of("used", Integer)
     end
 
     # Seconds.
     def retry_after
-      field_of("retry_after_seconds") || response.retry_after
+      field_of("retry_after_seconds", Integer) || response.retry_after
     end
 
     def warming_phase
-      field_of("warming_phase") || ""
+      field_of("warming_phase", String) || ""
     end
 
     private
 
-    def field_of(name)
-      body.is_a?(Hash) ? body[name] : nil
+    def field_of(name, type)
+      value = body.is_a?(Hash) ? body[name] : nil
+      value if value.is_a?(type)
     end
   end
 

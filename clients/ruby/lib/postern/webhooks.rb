@@ -14,13 +14,13 @@ module Postern
 
     module_function
 
-    # @param secrets [String, Array<String>]
+    # @param secrets [String, nil, Array<String, nil>] one that is nil is none
     # @param now [Integer] Unix seconds
     # @return [Record] the event
     # @raise [WebhookSignatureError] with its `reason`
     def verify(body, header, secrets, tolerance: TOLERANCE_S, now: Time.now.to_i)
       time, signatures = read_header(header)
-      keys = Array(secrets).reject(&:empty?)
+      keys = Array(secrets).reject { |secret| secret.nil? || secret.empty? }
       refuse("missing_secret", "no secret was given to verify the webhook with") if keys.empty?
       check_age(now - time, tolerance)
       signed = keys.any? do |key|
@@ -48,7 +48,7 @@ module Postern
     def read_header(header)
       refuse("missing_header", "the webhook has no X-Service-Signature") if header.nil? || header.empty?
       refuse("malformed_header", "X-Service-Signature is too long") if header.length > HEADER_LENGTH_MAX
-      fields = header.split(",").map { |part| part.strip.split("=", 2) }
+      fields = header.b.split(",").map { |part| part.strip.split("=", 2) }
       times = fields.filter_map { |name, value| value.to_s if name == "t" }
       one_time = times.length == 1 && times.first.match?(/\A[0-9]{1,12}\z/)
       refuse("malformed_header", "X-Service-Signature has no one time") unless one_time
