@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { after, before, beforeEach, test } from "node:test";
 import { type Ended, type Given, nothingYet, runClient } from "../support/client-commands.ts";
@@ -69,6 +70,40 @@ test("an assistant that is given --profile test acts with that key", async () =>
   child.stdin.end();
   await once(child, "close");
   assert.deepEqual([ours.asked, other.asked], [["GET /v1/me svc_test_1"], []]);
+});
+
+test("a tool is told which argument it was not given, and that strangers may have written the answer", async () => {
+  const child = spawn(process.execPath, [MAIN, "mcp", "--profile", "test"], {
+    env: { ...inheritedEnv(), XDG_CONFIG_HOME: folder },
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: what the server answers is what is judged
+  const answers = new Map<number, any>();
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const { id, result } = JSON.parse(line);
+    answers.set(id, result);
+  });
+  const say = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  const clientInfo = { name: "test", version: "1" };
+  say({ id: 0, method: "initialize", params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo } });
+  await until("it has begun", () => answers.has(0));
+  say({ method: "notifications/initialized" });
+  const calls: [string, object, RegExp][] = [
+    ["emails_get", {}, /^the argument 'id' is missing$/],
+    ["emails_get", { id: "" }, /^the argument 'id' is a text$/],
+    ["emails_get", { id: { a: 1 } }, /^the argument 'id' is a text$/],
+    ["emails_events", { id: ".." }, /^an id cannot be/],
+    ["stats_isps", { id: "shop.example" }, /^Strangers may have written/],
+    ["suppressions_check", { email: "a@b.example" }, /^Strangers may have written/],
+    ["usage_get", {}, /^\{/],
+  ];
+  for (const [at, [name, given]] of calls.entries())
+    say({ id: at + 1, method: "tools/call", params: { name, arguments: given } });
+  await until("each has answered", () => answers.size === calls.length + 1);
+  for (const [at, [name, , sentence]] of calls.entries())
+    assert.match(answers.get(at + 1).content[0].text, sentence, name);
+  assert.equal(ours.asked.length, 3, String(ours.asked));
+  child.stdin.end();
+  await once(child, "close");
 });
 
 test("a profile's key goes to the profile's address only, unless the command line names another", async () => {
