@@ -271,6 +271,7 @@ func (t *transport) send(ctx context.Context, call call, options []RequestOption
 	if given.timeout == 0 {
 		given.timeout = defaultTimeout
 	}
+	given.timeout += longPoll(call)
 	for _, set := range options {
 		set(&given)
 	}

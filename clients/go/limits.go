@@ -6,9 +6,23 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"reflect"
 	"sync/atomic"
 	"time"
 )
+
+// longPoll is what the server was asked to wait before it answers (Events.List).
+func longPoll(call call) time.Duration {
+	query := reflect.ValueOf(call.query)
+	if call.query == nil || query.Kind() != reflect.Struct {
+		return 0
+	}
+	wait := queryField(query, "wait")
+	if !wait.IsValid() || wait.Kind() != reflect.Pointer || wait.IsNil() || !wait.Elem().CanInt() {
+		return 0
+	}
+	return time.Duration(wait.Elem().Int()) * time.Second
+}
 
 // timeLimit is the time that one try may take, or each piece of a download.
 type timeLimit struct {

@@ -191,7 +191,7 @@ async function tryOnce(settings: Settings, call: Call, { headers, body, given, a
     const ms = Math.round(performance.now() - startedAt);
     settings.logger?.({ method: call.method, path: call.path, attempt, status, error, ms });
   };
-  const limit = limitOf(given.timeoutMs ?? settings.timeoutMs);
+  const limit = limitOf(given.timeoutMs ?? settings.timeoutMs + longPollMs(call));
   const broken = (error: unknown): unknown => brokenBy(error, { settings, given, limit });
   const signal = given.signal ? AbortSignal.any([given.signal, limit.signal]) : limit.signal;
   let isDownload = false;
@@ -215,6 +215,12 @@ async function tryOnce(settings: Settings, call: Call, { headers, body, given, a
   } finally {
     if (!isDownload) limit.stop();
   }
+}
+
+/** What the server was asked to wait for before it answers (GET /v1/events). */
+function longPollMs({ query }: Call): number {
+  const seconds = Number((query as { wait?: unknown } | undefined)?.wait ?? 0);
+  return seconds > 0 ? seconds * 1000 : 0;
 }
 
 /** The time that one try may take, and each piece of a download. */

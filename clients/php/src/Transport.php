@@ -256,7 +256,9 @@ final class Transport
         $last = microtime(true);
         $isLate = false;
         $sink = ($call['answer'] ?? 'json') === 'json' ? null : self::sinkOf($options['sink'] ?? null);
-        $timeout = (float) ($options['timeout'] ?? $this->timeout);
+        // And what the server was asked to wait before it answers (GET /v1/events).
+        $wait = $call['query']['wait'] ?? 0;
+        $timeout = (float) ($options['timeout'] ?? $this->timeout + (is_numeric($wait) ? (float) $wait : 0));
         $curl = curl_init($this->urlOf($path, $call['query'] ?? []));
         curl_setopt_array($curl, [
             CURLOPT_CUSTOMREQUEST => $method,

@@ -159,6 +159,12 @@ def _checked_header(name: str, value: Any) -> str:
     return str(value)
 
 
+def timeout_of(settings: Settings, call: Call, options: RequestOptions) -> float:
+    """Seconds for one try: those of the call, or the client's and what the server was asked to wait (GET /v1/events)."""
+    wait = call.query.get("wait")
+    return options.get("timeout", settings.timeout + (wait if isinstance(wait, (int, float)) else 0))
+
+
 def body_of(call: Call) -> Optional[bytes]:
     if not call.has_json:
         return call.content

@@ -19,6 +19,7 @@ from ._request import (
     failure_of,
     headers_of,
     meta_of,
+    timeout_of,
     url_of,
     value_of,
 )
@@ -122,7 +123,7 @@ class Transport:
             self._sleep(repetition.wait(outcome))
 
     def _try(self, call: Call, headers: Any, options: RequestOptions, attempt: int) -> Any:
-        timeout = options.get("timeout", self._settings.timeout)
+        timeout = timeout_of(self._settings, call, options)
         log = _Log(self._settings, call, attempt)
         limit = _Limit(timeout)
         try:
@@ -178,7 +179,7 @@ class AsyncTransport:
             await self._sleep(repetition.wait(outcome))
 
     async def _try(self, call: Call, headers: Any, options: RequestOptions, attempt: int) -> Any:
-        timeout = options.get("timeout", self._settings.timeout)
+        timeout = timeout_of(self._settings, call, options)
         log = _Log(self._settings, call, attempt)
         limit = _Limit(timeout)
         try:

@@ -56,7 +56,9 @@ module Postern
     # @param answer [Symbol] :json, :text or :bytes; with a block the bytes come piece by piece
     # @param idempotent [Boolean] whether it takes an Idempotency-Key
     def request(method, path, query: {}, json: nil, bytes: nil, answer: :json, idempotent: false, options: {}, &block)
-      call = { method: method, path: path, answer: answer, uri: uri_of(path, query) }
+      # What the server was asked to wait before it answers (GET /v1/events).
+      wait = query[:wait].is_a?(Numeric) ? query[:wait] : 0
+      call = { method: method, path: path, answer: answer, uri: uri_of(path, query), timeout: @timeout + wait }
       headers = headers_of(method, answer, options, json: !json.nil?, bytes: !bytes.nil?, idempotent: idempotent)
       body = json.nil? ? bytes : JSON.generate(plain(json))
       repeat(call, headers, options) { |attempt| try_once(call.merge(attempt: attempt), headers, body, options, &block) }
@@ -160,7 +162,7 @@ module Postern
 
     def try_once(call, headers, body, options, &block)
       started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
-      timeout = options[:timeout] || @timeout
+      timeout = options[:timeout] || call[:timeout]
       call[:until] = started + timeout
       outcome = connect(call[:uri], timeout) do |http|
         request = REQUESTS.fetch(call[:method]).new(call[:uri], headers)
