@@ -52,10 +52,11 @@ function bareText(type: Type): string {
     case "any":
       return "unknown";
     case "enum":
-      // One value tells variants apart; of several, new ones may come.
-      return type.values.length === 1
-        ? JSON.stringify(type.values[0])
-        : `${type.values.map((value) => JSON.stringify(value)).join(" | ")} | (string & {})`;
+      // One value tells variants apart; of several, new ones may come, but where they do that, too.
+      return [
+        ...type.values.map((value) => JSON.stringify(value)),
+        ...(type.values.length > 1 && !type.is_closed ? ["(string & {})"] : []),
+      ].join(" | ");
     case "array":
       return /[|&]/.test(typeText(type.items)) ? `(${typeText(type.items)})[]` : `${typeText(type.items)}[]`;
     case "map":

@@ -96,7 +96,7 @@ function bareText(type: Type, nameText: (name: string) => string): string {
       return "Any";
     case "enum": {
       const literal = `Literal[${type.values.map((value) => `'${value}'`).join(", ")}]`;
-      return type.values.length === 1 ? literal : `Union[${literal}, str]`;
+      return type.values.length === 1 || type.is_closed ? literal : `Union[${literal}, str]`;
     }
     case "array":
       return `List[${typeText(type.items, nameText)}]`;

@@ -5,7 +5,8 @@
 /** A value's type. `ref` names a model. Everything may be null only where `nullable` says so. */
 export type Type = { nullable?: true } & (
   | { kind: "string" | "integer" | "number" | "boolean" | "time" | "any" }
-  | { kind: "enum"; values: readonly string[] }
+  /** `is_closed`: it tells variants of a record apart, so that a value of another one is none of this. */
+  | { kind: "enum"; values: readonly string[]; is_closed?: boolean }
   | { kind: "array"; items: Type }
   | { kind: "map"; values: Type }
   | { kind: "ref"; name: string }
@@ -54,11 +55,30 @@ const METHODS = ["get", "post", "put", "patch", "delete"];
 export function readDescription(openapi: Json, surface: Surface): Description {
   const reader = { openapi, problems: [] as string[] };
   const operations = readOperations(reader, surface);
-  const models = modelsNeeded(reader, operations);
+  const models = closeDiscriminators(modelsNeeded(reader, operations));
   const known = new Set(operations.map(({ id }) => id));
   for (const id of Object.keys(surface)) if (!known.has(id)) reader.problems.push(`surface.json: no operation ${id}`);
   if (reader.problems.length > 0) throw new Error(reader.problems.join("\n"));
   return { operations, models };
+}
+
+/** With the property that tells variants apart closed: an open one could be that of any variant, and narrows nothing. */
+function closeDiscriminators(models: readonly Model[]): Model[] {
+  const properties = new Map(
+    models.flatMap((model) =>
+      model.kind === "variants" ? model.variants.map(({ model: name }) => [name, model.property] as const) : [],
+    ),
+  );
+  return models.map((model) => {
+    const property = properties.get(model.name);
+    if (model.kind !== "object" || property === undefined) return model;
+    const fields = model.fields.map((field) =>
+      field.name === property && field.type.kind === "enum"
+        ? { ...field, type: { ...field.type, is_closed: true } }
+        : field,
+    );
+    return { ...model, fields };
+  });
 }
 
 type Reader = { openapi: Json; problems: string[] };

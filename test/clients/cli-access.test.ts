@@ -72,7 +72,7 @@ test("an assistant that is given --profile test acts with that key", async () =>
   assert.deepEqual([ours.asked, other.asked], [["GET /v1/me svc_test_1"], []]);
 });
 
-test("a tool is told which argument it was not given, and that strangers may have written the answer", async () => {
+test("an argument that a tool was not given is named, and an answer that strangers may have written says so", async () => {
   const child = spawn(process.execPath, [MAIN, "mcp", "--profile", "test"], {
     env: { ...inheritedEnv(), XDG_CONFIG_HOME: folder },
   });

@@ -1,7 +1,7 @@
 // What only the Node library can meet; the rest is in the conformance set (clients/conformance).
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Postern } from "../../clients/node/src/postern.ts";
+import { type BatchResult, Postern } from "../../clients/node/src/postern.ts";
 
 test("input that cannot be written as JSON is the caller's error, and no broken connection that is tried again", async () => {
   let asked = 0;
@@ -17,4 +17,10 @@ test("input that cannot be written as JSON is the caller's error, and no broken 
     await assert.rejects(postern.emails.send(mail as never), TypeError);
   }
   assert.equal(asked, 0);
+});
+
+test("the status of a batch's result says which kind it is, to the compiler as well", () => {
+  const idOf = (result: BatchResult): string => (result.status === "rejected" ? result.error : result.id);
+  const rejected: BatchResult = { index: 0, status: "rejected", error: "the 'to' field is required", code: "x" };
+  assert.equal(idOf(rejected), rejected.error);
 });

@@ -145,7 +145,7 @@ export type BatchAccepted = {
   /** Place in the request, from 0 */
   index: number;
   /** As for a single send */
-  status: "queued" | "scheduled" | "simulated" | (string & {});
+  status: "queued" | "scheduled" | "simulated";
   id: RecordId;
   /** The Message-ID, without angle brackets */
   message_id: string;

@@ -204,7 +204,7 @@ _BatchAcceptedRequired = TypedDict("_BatchAcceptedRequired", {
     # Place in the request, from 0
     "index": "int",
     # As for a single send
-    "status": "Union[Literal['queued', 'scheduled', 'simulated'], str]",
+    "status": "Literal['queued', 'scheduled', 'simulated']",
     "id": "RecordId",
     # The Message-ID, without angle brackets
     "message_id": "str",
