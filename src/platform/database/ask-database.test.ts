@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import pg from "pg";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
+import type { World } from "../world.ts";
 import { answerJson, answerLines, askDatabase } from "./ask-database.ts";
+import type { Tx } from "./db.ts";
 
 const OPERATIONS = join(import.meta.dirname, "../../../docs/operations.md");
 
@@ -39,6 +42,24 @@ test("what a query does beside reading is undone", async () => {
   await ask("select set_config('postern.left_behind', 'yes', false)");
   const sessions = await Promise.all([1, 2, 3].map(() => ask("select current_setting('postern.left_behind', true)")));
   for (const { rows } of sessions) assert.notEqual(rows[0]?.[0], "yes");
+});
+
+test("PostgreSQL has nothing to warn of", async () => {
+  const client = new pg.Client({ connectionString: api.database_url });
+  const notices: string[] = [];
+  client.on("notice", ({ message }) => notices.push(message ?? ""));
+  await client.connect();
+  const execute = async (text: string) => (await client.query(text)).rowCount ?? 0;
+  const table = async (text: string) => ({ columns: ["n"], rows: (await client.query(text)).rows });
+  const transaction: World["db"]["transaction"] = async (work) => {
+    await execute("begin");
+    const result = await work({ execute, table } as unknown as Tx);
+    await execute("commit");
+    return result;
+  };
+  await askDatabase({ transaction }, "select 1 as n");
+  await client.end();
+  assert.deepEqual(notices, []);
 });
 
 test("it stops at ten thousand rows and says so", async () => {
