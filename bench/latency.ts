@@ -1,14 +1,19 @@
 // From the request to the sink's final dot at a gentle 10 requests a second: what a person waiting for a code feels. A
 // request goes out when it is due, whether or not the one before was answered, and is measured from when it was due: a stall
 // counts for all that fell into it. Before that messages are sent as fast as can be, so that what V8 compiles is compiled.
+import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { run } from "./outbound.ts";
-import { type BenchResult, conditions, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
+import { type BenchResult, conditions, makeFolder, round, routeToSink, type Stage, setStage } from "./support/bench.ts";
 import { percentile, sendBody } from "./support/load.ts";
 import { meanBytes } from "./support/sink.ts";
 
 const COUNT = 1_000;
 const WARM_UP = 5_000;
 const EVERY_MS = 100;
+const SYNCS = 400;
+const SYNC_EVERY_MS = 20;
+const PAGE = Buffer.alloc(8_192, 1);
 
 /** Runs the benchmark. */
 export async function benchLatency(): Promise<BenchResult> {
@@ -23,10 +28,11 @@ export async function benchLatency(): Promise<BenchResult> {
     const arrivals = await sink.arrivals();
     const times = begun.map(([id, due]) => (arrivals.get(id) as number) - due);
     const message_bytes = meanBytes(await sink.samples());
+    const disk = await syncTimes();
     return {
       name: "latency",
       conditions: conditions(
-        { requests_per_s: 1_000 / EVERY_MS, warm_up: WARM_UP, count: COUNT, message_bytes },
+        { requests_per_s: 1_000 / EVERY_MS, warm_up: WARM_UP, count: COUNT, message_bytes, ...disk },
         stage,
       ),
       ours: {
@@ -41,6 +47,23 @@ export async function benchLatency(): Promise<BenchResult> {
   } finally {
     await stage.close();
   }
+}
+
+/** What the disk itself takes to keep a page: nothing is accepted sooner. */
+async function syncTimes(): Promise<{ disk_sync_p50_ms: number; disk_sync_p99_ms: number }> {
+  const { dir, remove } = makeFolder();
+  const file = openSync(join(dir, "page"), "w");
+  const times: number[] = [];
+  for (let n = 0; n < SYNCS; n += 1) {
+    const begun = performance.now();
+    writeSync(file, PAGE);
+    fdatasyncSync(file);
+    times.push(performance.now() - begun);
+    await new Promise((resolve) => setTimeout(resolve, SYNC_EVERY_MS));
+  }
+  closeSync(file);
+  remove();
+  return { disk_sync_p50_ms: round(percentile(times, 50), 1), disk_sync_p99_ms: round(percentile(times, 99), 1) };
 }
 
 /** Each at its time; the Message-IDs and when each was due, in milliseconds since the epoch. */
