@@ -82,7 +82,16 @@ export const INBOUND_STORIES: readonly Story[] = [
           { not: { field: "subject", comparator: "contains", value: "invoice" } },
         ],
       });
+      // Nobody can type before it is known where the mail goes: what was typed would be lost.
+      const known = Promise.withResolvers<void>();
+      await page.route(/\/v1\/domains(?:\?|$)/, async (route) => {
+        await known.promise;
+        await route.continue();
+      });
       await page.goto("/inbound/simulate");
+      await page.getByRole("status", { name: "Loading" }).waitFor();
+      assert.equal(await page.getByRole("button", { name: "Simulate" }).count(), 0);
+      known.resolve();
       await page.getByRole("textbox", { name: "Subject" }).fill("My parcel again");
       await page.getByRole("button", { name: "Simulate" }).click();
       await page.getByText("Dropped", { exact: true }).waitFor();
