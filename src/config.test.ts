@@ -104,7 +104,7 @@ describe("a setting that is wrong", () => {
         const found = problemsOf({ ...more, [variable]: value });
         assert.equal(found.length, 1, `${variable}=${value}: ${found.join(" ")}`);
         assert.ok(found[0]?.startsWith(variable), found[0]);
-        assert.doesNotMatch(found[0] ?? "", /such as \W*$/, "an example that is none");
+        assert.doesNotMatch(found[0] ?? "", /such as \W*$/, "the example is missing");
       }
     }
   });

@@ -5,7 +5,7 @@
 /** A value's type. `ref` names a model. Everything may be null only where `nullable` says so. */
 export type Type = { nullable?: true } & (
   | { kind: "string" | "integer" | "number" | "boolean" | "time" | "any" }
-  /** `is_closed`: it tells variants of a record apart, so that a value of another one is none of this. */
+  /** `is_closed`: it tells variants of a record apart: no value of another one fits. */
   | { kind: "enum"; values: readonly string[]; is_closed?: boolean }
   | { kind: "array"; items: Type }
   | { kind: "map"; values: Type }

@@ -180,7 +180,7 @@ describe("hostile values", () => {
     assert.ok(limits > 30, `${limits} limits`);
   });
 
-  it("of two lines are no name of anything: a 400 that names the field, or one line", async (test) => {
+  it("of two lines are refused as a name, by a 400 that names the field, or stored as one line", async (test) => {
     const names: string[] = [];
     for (const operation of operations) {
       const found = await bodied(operation);

@@ -23,7 +23,7 @@ const HEADER_LENGTH_MAX = 4_096;
 
 /**
  * The event of a webhook call. `header` is the value of X-Service-Signature; several secrets may be given, and one that is
- * missing (an environment without it) is none.
+ * missing (an environment without it) is passed over.
  * Throws a WebhookSignatureError with its reason where the call cannot be trusted.
  */
 export function verify(

@@ -19,7 +19,7 @@ final class Webhooks
     /**
      * The event. Throws a WebhookSignatureError with its reason where the call cannot be trusted.
      *
-     * @param string|list<string|null>|null $secrets one that is null is none
+     * @param string|list<string|null>|null $secrets one that is null is passed over
      * @param int|null $now Unix seconds
      */
     public static function verify(

@@ -28,8 +28,8 @@ def verify(
     tolerance: int = TOLERANCE_S,
     now: Optional[int] = None,
 ) -> Event:
-    """The event of a webhook call; several secrets may be given, one that is None is none. Raises a WebhookSignatureError with its `reason` where
-    the call cannot be trusted. `tolerance` is in seconds, `now` in Unix seconds."""
+    """The event of a webhook call; several secrets may be given, one that is None is passed over. Raises a WebhookSignatureError with its
+    `reason` where the call cannot be trusted. `tolerance` is in seconds, `now` in Unix seconds."""
     content = body.encode("utf-8") if isinstance(body, str) else body
     t, signatures = _read_header(header)
     keys = [secret for secret in ([secrets] if isinstance(secrets, str) else secrets or []) if secret]

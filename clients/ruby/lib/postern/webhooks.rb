@@ -14,7 +14,7 @@ module Postern
 
     module_function
 
-    # @param secrets [String, nil, Array<String, nil>] one that is nil is none
+    # @param secrets [String, nil, Array<String, nil>] one that is nil is passed over
     # @param now [Integer] Unix seconds
     # @return [Record] the event
     # @raise [WebhookSignatureError] with its `reason`
