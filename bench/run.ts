@@ -2,7 +2,7 @@
 // import and of a queue of scheduled mail (1,000,000).
 import { chmodSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { readOptions } from "../test/support/options.ts";
 import { benchAccept } from "./accept.ts";
 import { benchAgainst } from "./against.ts";
 import { benchAll } from "./all.ts";
@@ -27,21 +27,26 @@ import { benchSuppressions } from "./suppressions.ts";
 import { benchWal } from "./wal.ts";
 import { benchWebhooks } from "./webhooks.ts";
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: "boolean", default: false },
-    rows: { type: "string" },
-    resume: { type: "boolean", default: false },
-    against: { type: "string" },
-    turns: { type: "string", default: "2" },
-    keep: { type: "string" },
-    only: { type: "string" },
-    profile: { type: "string" },
-    calls: { type: "boolean", default: false },
-    postgres: { type: "string" },
+const USE =
+  "npm run bench -- <name>|all [--json] [--rows n] [--resume] [--against commit [--turns n]] [--profile folder] [--calls] [--postgres installed] [--keep folder] [--only operation]";
+const { values, positionals } = readOptions(
+  {
+    allowPositionals: true,
+    options: {
+      json: { type: "boolean", default: false },
+      rows: { type: "string" },
+      resume: { type: "boolean", default: false },
+      against: { type: "string" },
+      turns: { type: "string", default: "2" },
+      keep: { type: "string" },
+      only: { type: "string" },
+      profile: { type: "string" },
+      calls: { type: "boolean", default: false },
+      postgres: { type: "string" },
+    },
   },
-});
+  USE,
+);
 
 type Bench = { run(rows?: number): Promise<BenchResult>; takesRows?: boolean };
 

@@ -1,11 +1,15 @@
 // npm run dashboard -- <build|dev|types|e2e|budget> [--json] [--look pages]: everything about the dashboard that is done from a terminal.
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { readOptions } from "../test/support/options.ts";
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { json: { type: "boolean", default: false }, look: { type: "string" } },
-});
+const USE = "npm run dashboard -- <build|dev|types|e2e|budget> [--look pages] [--json]";
+const { values, positionals } = readOptions(
+  {
+    allowPositionals: true,
+    options: { json: { type: "boolean", default: false }, look: { type: "string" } },
+  },
+  USE,
+);
 const configFile = resolve(import.meta.dirname, "vite.config.ts");
 
 const COMMANDS: Record<string, { what: string; run: () => Promise<number> }> = {

@@ -16,7 +16,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, delimiter, join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { readOptions } from "../test/support/options.ts";
 import { ARTEFACTS, type Artefact } from "./artefacts.ts";
 import { ROOT } from "./package.ts";
 import { secondsSince } from "./try.ts";
@@ -38,15 +38,19 @@ type Line = {
   failed?: string;
 };
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: "boolean", default: false },
-    out: { type: "string", default: join(ROOT, "dist/release") },
-    twice: { type: "boolean", default: false },
-    untried: { type: "boolean", default: false },
+const USE = "npm run release -- [names …] [--out folder] [--twice] [--untried] [--json]";
+const { values, positionals } = readOptions(
+  {
+    allowPositionals: true,
+    options: {
+      json: { type: "boolean", default: false },
+      out: { type: "string", default: join(ROOT, "dist/release") },
+      twice: { type: "boolean", default: false },
+      untried: { type: "boolean", default: false },
+    },
   },
-});
+  USE,
+);
 const unknown = positionals.filter((name) => !ARTEFACTS.some((artefact) => artefact.name === name));
 if (unknown.length > 0) {
   console.error(

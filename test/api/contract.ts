@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { readOptions } from "../support/options.ts";
 import type { PosternProcess, Posterns } from "../support/postern-process.ts";
 import { setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
@@ -35,17 +35,22 @@ const EXAMPLES = "examples.json";
 type Run = Verdict & { code: number | null };
 type Pass = { name: string; key: string; examples: number; phases: string };
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: "string", default: "1" },
-    examples: { type: "string", default: "30" },
-    phases: { type: "string", default: "examples,coverage,fuzzing,stateful" },
-    only: { type: "string" },
-    tester: { type: "string" },
-    keep: { type: "string" },
-    json: { type: "boolean", default: false },
+const USE =
+  "npm run contract -- [--seed n] [--examples n] [--phases list] [--only expression] [--tester path] [--keep folder] [--json]";
+const { values } = readOptions(
+  {
+    options: {
+      seed: { type: "string", default: "1" },
+      examples: { type: "string", default: "30" },
+      phases: { type: "string", default: "examples,coverage,fuzzing,stateful" },
+      only: { type: "string" },
+      tester: { type: "string" },
+      keep: { type: "string" },
+      json: { type: "boolean", default: false },
+    },
   },
-});
+  USE,
+);
 const tester = values.tester ?? onPath("schemathesis");
 if (!tester) {
   console.error(MISSING);

@@ -5,7 +5,7 @@
 // one that failed. --mutations: mutations.ts.
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { parseArgs } from "node:util";
+import { readOptions } from "../support/options.ts";
 import { CORPORA } from "./all.ts";
 import { playMutations } from "./mutations.ts";
 import { closeMxStage } from "./mx-stage.ts";
@@ -17,15 +17,19 @@ const FAILURES_SHOWN = 20;
 /** Of each reason. */
 const EXPLAINED_SHOWN = 10;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    data: { type: "string", default: "../shared/data" },
-    json: { type: "boolean", default: false },
-    "until-failed": { type: "boolean", default: false },
-    mutations: { type: "boolean", default: false },
+const USE = "npm run corpora -- [name …] [--data folder] [--until-failed] [--mutations] [--json]";
+const { values, positionals } = readOptions(
+  {
+    allowPositionals: true,
+    options: {
+      data: { type: "string", default: "../shared/data" },
+      json: { type: "boolean", default: false },
+      "until-failed": { type: "boolean", default: false },
+      mutations: { type: "boolean", default: false },
+    },
   },
-});
+  USE,
+);
 const data = resolve(values.data);
 if (!existsSync(data)) {
   console.error(`There are no third-party cases at ${data}; name their folder with --data.`);

@@ -2,13 +2,14 @@
 // server, a real SMTP server as the recipient's MX and a real HTTPS webhook receiver, all on loopback. With --json the
 // last line is one JSON object. With --keep a shop lives a month in it first (month/month.ts; --days fewer), and all of it stays up
 // for requests of one's own (keep.ts).
-import { parseArgs, styleText } from "node:util";
+import { styleText } from "node:util";
 import { dkimVerify } from "mailauth/lib/dkim/verify.js";
 import PostalMime from "postal-mime";
 import Stripe from "stripe";
 import { createResolver } from "../../src/platform/dns/resolver.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { nodeStyleResolver } from "../support/node-resolver.ts";
+import { readOptions } from "../support/options.ts";
 import type { PosternProcess } from "../support/postern-process.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
@@ -129,13 +130,17 @@ async function showTimeline(scene: Scene, id: string): Promise<string> {
 
 const startedAt = performance.now();
 console.log("Postern demo: everything on loopback, the database included\n");
-const { values } = parseArgs({
-  options: {
-    json: { type: "boolean", default: false },
-    keep: { type: "boolean", default: false },
-    days: { type: "string", default: "30" },
+const USE = "npm run demo -- [--keep [--days n]] [--json]";
+const { values } = readOptions(
+  {
+    options: {
+      json: { type: "boolean", default: false },
+      keep: { type: "boolean", default: false },
+      days: { type: "string", default: "30" },
+    },
   },
-});
+  USE,
+);
 const { keep: isKept, json: isJson } = values;
 /** Of a shop, lived before with --keep. */
 const days = Math.max(1, Math.min(DAYS_MAX, Math.round(Number(values.days)) || DAYS_MAX));

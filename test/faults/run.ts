@@ -2,28 +2,33 @@
 // processes and a real PostgreSQL, and compares what was acknowledged with what arrived. With --json the last line is one
 // JSON object (line.ts). Exit code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never
 // passed). Nothing plays with none of something: options are numbers from 1 on. What each does and needs: README.md.
-import { parseArgs } from "node:util";
+import { readOptions } from "../support/options.ts";
 import { Lacking } from "./lacking.ts";
 import { type Line, lineOf, lineWithout } from "./line.ts";
 import { SCENARIOS } from "./scenarios.ts";
 
+const USE = "npm run faults -- <scenario>|all [--rounds n] [--seed s] [--sends n] [--rows n] [--json]";
+
 function usage(): never {
-  console.error("npm run faults -- <scenario>|all [--rounds n] [--seed s] [--sends n] [--rows n] [--json]\n");
+  console.error(`${USE}\n`);
   for (const [name, { what }] of SCENARIOS) console.error(`  ${name.padEnd(18)} ${what}`);
   return process.exit(2);
 }
 
 function readArguments() {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      rounds: { type: "string" },
-      seed: { type: "string" },
-      sends: { type: "string" },
-      rows: { type: "string" },
-      json: { type: "boolean", default: false },
+  const { values, positionals } = readOptions(
+    {
+      allowPositionals: true,
+      options: {
+        rounds: { type: "string" },
+        seed: { type: "string" },
+        sends: { type: "string" },
+        rows: { type: "string" },
+        json: { type: "boolean", default: false },
+      },
     },
-  });
+    USE,
+  );
   const name = positionals[0] ?? "";
   const scenario = SCENARIOS.get(name);
   if (!scenario || positionals.length > 1) return usage();

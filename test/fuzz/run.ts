@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { relative } from "node:path";
-import { parseArgs } from "node:util";
+import { readOptions } from "../support/options.ts";
 import { runCosts } from "./costs.ts";
 import { type Finding, FOUND_DIR, hunt, type TargetResult, untried } from "./hunt.ts";
 import { TARGETS } from "./targets.ts";
@@ -33,16 +33,19 @@ type Arguments = {
 };
 
 function readArguments(): Arguments {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      seconds: { type: "string", default: String(SECONDS_DEFAULT) },
-      seed: { type: "string" },
-      workers: { type: "string", default: String(Math.min(WORKERS_DEFAULT, availableParallelism())) },
-      input: { type: "string" },
-      json: { type: "boolean", default: false },
+  const { values, positionals } = readOptions(
+    {
+      allowPositionals: true,
+      options: {
+        seconds: { type: "string", default: String(SECONDS_DEFAULT) },
+        seed: { type: "string" },
+        workers: { type: "string", default: String(Math.min(WORKERS_DEFAULT, availableParallelism())) },
+        input: { type: "string" },
+        json: { type: "boolean", default: false },
+      },
     },
-  });
+    USAGE,
+  );
   const number = (option: string, text: string, min: number): number => {
     const value = Number(text);
     return Number.isFinite(value) && value >= min ? value : usage(`--${option} takes a number from ${min} on`);
@@ -78,14 +81,17 @@ function showDone({ name, inputs, crashes, hangs, outcomes, slowest_ms, seconds 
 
 /** No target: it plays against a whole process, and looks for dear inputs where the others look for wrong ones. */
 async function playCosts(): Promise<void> {
-  const { values } = parseArgs({
-    args: process.argv.slice(3),
-    options: {
-      seconds: { type: "string", default: String(SECONDS_DEFAULT) },
-      seed: { type: "string", default: String(Date.now() % 1_000_000) },
-      json: { type: "boolean", default: false },
+  const { values } = readOptions(
+    {
+      args: process.argv.slice(3),
+      options: {
+        seconds: { type: "string", default: String(SECONDS_DEFAULT) },
+        seed: { type: "string", default: String(Date.now() % 1_000_000) },
+        json: { type: "boolean", default: false },
+      },
     },
-  });
+    USAGE,
+  );
   const [seconds, seed] = [Number(values.seconds), Math.trunc(Number(values.seed))];
   if (!(seconds > 0) || !(seed >= 0)) usage("--seconds takes a number above 0, --seed one from 0 on");
   // Its servers end with this process.

@@ -3,7 +3,6 @@
 // the mailbox anywhere must not show it, ordinary replies must leave, and the answers to a list of guesses with the mailbox on
 // it and to one without must be the same, whatever happens to the mail on its way (`--kinds`: some of what may happen). Ends with 1
 // where the address was shown, two answers differ, or too few leave.
-import { parseArgs } from "node:util";
 import PostalMime from "postal-mime";
 import { attackOf } from "../../src/masked/rewrite/attack-classes.fixture.ts";
 import { SHAPES } from "../../src/masked/rewrite/client-shapes.fixture.ts";
@@ -15,21 +14,26 @@ import { buildReply } from "../../src/masked/rewrite/reply.ts";
 import { A, D, order, R } from "../../src/masked/rewrite/reply-order.fixture.ts";
 import { findAddressesIn } from "../../src/masked/rewrite/scrub/find-reverse.ts";
 import { D_IDN, shows } from "../../src/masked/rewrite/shown-reply.fixture.ts";
+import { readOptions } from "../support/options.ts";
 
 const ARRIVED_MIN = 0.98;
 /** Seeds that lie side by side share none of their dice. */
 const APART = 1_000_000;
 
-const { values } = parseArgs({
-  options: {
-    json: { type: "boolean", default: false },
-    seed: { type: "string", default: String(Math.floor(Date.now() / 1000) % 2_000) },
-    attacks: { type: "string", default: "600" },
-    innocent: { type: "string", default: "200" },
-    pairs: { type: "string", default: "10000" },
-    kinds: { type: "string", default: KINDS.join(",") },
+const USE = "npm run masks -- [--seed n] [--attacks n] [--innocent n] [--pairs n] [--kinds list] [--json]";
+const { values } = readOptions(
+  {
+    options: {
+      json: { type: "boolean", default: false },
+      seed: { type: "string", default: String(Math.floor(Date.now() / 1000) % 2_000) },
+      attacks: { type: "string", default: "600" },
+      innocent: { type: "string", default: "200" },
+      pairs: { type: "string", default: "10000" },
+      kinds: { type: "string", default: KINDS.join(",") },
+    },
   },
-});
+  USE,
+);
 const start = Number(values.seed) * APART;
 const kinds = KINDS.filter((kind) => values.kinds.split(",").includes(kind));
 if (kinds.length === 0) throw new Error(`--kinds takes some of: ${KINDS.join(", ")}`);

@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { parseArgs } from "node:util";
+import { readOptions } from "../support/options.ts";
 import { STEPS, type Step } from "./steps.ts";
 import { whyFailed } from "./why-failed.ts";
 
@@ -19,13 +19,17 @@ type Outcome = "passed" | "failed" | "skipped";
 /** `why`: of one that failed, what it said of it. */
 type Result = { name: string; outcome: Outcome; seconds: number; why: string[] };
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { json: { type: "boolean", default: false } },
-});
+const USE = "npm run proof -- [names …] [--json]";
+const { values, positionals } = readOptions(
+  {
+    allowPositionals: true,
+    options: { json: { type: "boolean", default: false } },
+  },
+  USE,
+);
 const unknown = positionals.filter((name) => !STEPS.some((step) => step.name === name));
 if (unknown.length > 0) {
-  console.error(`No step is called ${unknown.join(", ")}. npm run proof -- [names …] [--json]\n`);
+  console.error(`No step is called ${unknown.join(", ")}. ${USE}\n`);
   for (const { name, what } of STEPS) console.error(`  ${name.padEnd(16)} ${what}`);
   process.exit(2);
 }

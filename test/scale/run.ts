@@ -5,8 +5,8 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lacksCitus } from "../support/citus.ts";
+import { readOptions, refuse } from "../support/options.ts";
 import { lineOf, lineWithout } from "./line.ts";
-import { readOptions, refuse } from "./options.ts";
 import { playScale } from "./play.ts";
 
 const USE =

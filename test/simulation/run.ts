@@ -1,21 +1,25 @@
 // npm run simulation -- [--seeds n] [--first n] [--json], or --seed n to see one: what happened in it, line by line.
-import { parseArgs } from "node:util";
+import { readOptions } from "../support/options.ts";
 import { runCampaign } from "./campaign.ts";
 import { playSeed } from "./play.ts";
 
-const { values } = parseArgs({
-  options: {
-    seeds: { type: "string", default: "10000" },
-    first: { type: "string", default: "1" },
-    seed: { type: "string" },
-    json: { type: "boolean", default: false },
+const USE = "npm run simulation -- [--seeds n] [--first n] [--seed n] [--json]";
+const { values } = readOptions(
+  {
+    options: {
+      seeds: { type: "string", default: "10000" },
+      first: { type: "string", default: "1" },
+      seed: { type: "string" },
+      json: { type: "boolean", default: false },
+    },
   },
-});
+  USE,
+);
 
 function number(text: string, least = 0): number {
   const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
   if (value >= least) return value;
-  console.error("npm run simulation -- [--seeds n] [--first n] [--seed n] [--json]");
+  console.error(USE);
   process.exit(2);
 }
 

@@ -4,8 +4,8 @@ import { Agent } from "node:https";
 import { percentile } from "../../../bench/support/load.ts";
 import { type BehindDoor, type CellBehindDoor, SHARED_HOST, setBehindDoor } from "../../support/cells-door.ts";
 import { hasNginx } from "../../support/nginx.ts";
+import { readOptions, refuse } from "../../support/options.ts";
 import { rawSmtp } from "../../support/raw-smtp.ts";
-import { readOptions, refuse } from "../options.ts";
 
 const USE = "npm run scale -- door [--cells n --requests n --json]";
 /** As many mails as there are requests, divided by this: each has a connection of its own. */

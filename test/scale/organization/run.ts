@@ -4,9 +4,9 @@ import { execFile } from "node:child_process";
 import { join, resolve } from "node:path";
 import { BEGIN_AS_SYSTEM } from "../../../src/platform/database/session-settings.ts";
 import { inheritedEnv } from "../../support/inherited-env.ts";
+import { readOptions, refuse } from "../../support/options.ts";
 import { type Scene, setScene } from "../../support/scene.ts";
 import { connectToRows } from "../../support/table-digests.ts";
-import { readOptions, refuse } from "../options.ts";
 
 const PROGRAM = resolve(import.meta.dirname, "../../../src/main.ts");
 const USE = "npm run scale -- organization [--mails n --json]";

@@ -3,8 +3,8 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readOptions, refuse } from "../../support/options.ts";
 import { hasPgBouncer } from "../../support/pgbouncer.ts";
-import { readOptions, refuse } from "../options.ts";
 import { playPooler } from "./play.ts";
 import { verdictOf } from "./verdict.ts";
 

@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lacksCitus } from "../../support/citus.ts";
-import { readOptions, refuse } from "../options.ts";
+import { readOptions, refuse } from "../../support/options.ts";
 import { playStories, storiesOf } from "./play.ts";
 
 const CELLS_MAX = 16;

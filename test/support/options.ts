@@ -1,4 +1,4 @@
-// Options of the commands of this folder: what is not known ends with 2, and says so in a sentence.
+// Options of the commands that are run from a terminal: what is not known ends with 2, and says so in a sentence.
 import { type ParseArgsConfig, parseArgs } from "node:util";
 
 /** As parseArgs reads them; `use` is the line that says how the command is used. */
@@ -6,7 +6,9 @@ export function readOptions<Config extends ParseArgsConfig>(config: Config, use:
   try {
     return parseArgs(config);
   } catch (error) {
-    return refuse((error as Error).message, use);
+    // Behind the first sentence it says how a word that begins with a dash would be given.
+    const [sentence = ""] = (error as Error).message.split(". ");
+    return refuse(`${sentence}.`, use);
   }
 }
 
