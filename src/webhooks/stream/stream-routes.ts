@@ -90,9 +90,8 @@ type Query = { after?: string; types?: string };
 function readingOf(request: FastifyRequest): Reading {
   const { after, types } = request.query as Query;
   // A reader that connects again asks for the same URL, with where it was in the header.
-  const last = request.headers["last-event-id"] || undefined;
-  if (last !== undefined && !(typeof last === "string" && isUuid(last)))
-    throw invalid("Last-Event-ID", "the 'Last-Event-ID' header must be a UUID");
+  const last = String(request.headers["last-event-id"] ?? "").toLowerCase() || undefined;
+  if (last !== undefined && !isUuid(last)) throw invalid("Last-Event-ID", "the 'Last-Event-ID' header must be a UUID");
   return {
     after: last ?? after,
     types: types === undefined ? undefined : types.split(",").map((name) => toType(name.trim())),
