@@ -11,7 +11,7 @@ import { mayHoldPieces, needlesOf, octetsMayHold, piecesOf } from "./gate/needle
 import { hiddenForms } from "./hidden-forms.ts";
 import { exchangeLinked } from "./mailto-links.ts";
 import { gluedIn, isFetched, replaceOpaque, SCHEME } from "./opaque-strings.ts";
-import { markupIn } from "./scrub/html-markup.ts";
+import { markupIn, withoutCommentsInTags } from "./scrub/html-markup.ts";
 import {
   createExchanger,
   createReplacer,
@@ -129,7 +129,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     noteObjects: notingObjects(key, linkDigests),
     text: remembered((source) => noted(source, false, hide(source, false, exchanger.text))),
     html: remembered((given) => {
-      const source = withPlainLetters(given).replace(BASE, "");
+      const source = withPlainLetters(withoutCommentsInTags(given)).replace(BASE, "");
       return noted(source, true, link(source, hide(source, true, exchanger.html)));
     }),
     id: remembered((source) => hideId(source, (bare) => hide(bare, false, exchanger.text))),

@@ -35,6 +35,29 @@ export function closedMarkupIn(text: string): Span[] {
   return spans;
 }
 
+/** A page with more of them is none that a person wrote. */
+const COMMENTS_MAX = 50;
+
+/**
+ * Without what looks like a comment within a tag: to browsers it is an attribute, but programs that clean pages take it out, and
+ * an address stands there in one piece then.
+ */
+export function withoutCommentsInTags(html: string): string {
+  let page = html;
+  let left = html.includes("<!--") ? COMMENTS_MAX : 0;
+  for (let at = page.indexOf("<"); at !== -1 && left > 0; ) {
+    const end = endOfMarkup(page, at);
+    const comment = page.indexOf("<!--", at + 1);
+    const behindIt = comment === -1 ? 0 : page.indexOf("-->", comment) + 3;
+    if (comment === -1 || behindIt < 3) return page;
+    if (comment < end && !page.startsWith("<!--", at)) {
+      page = page.slice(0, comment) + page.slice(behindIt);
+      left -= 1;
+    } else at = page.indexOf("<", Math.max(end, at + 1));
+  }
+  return page;
+}
+
 /** Behind the markup that begins here; the same place when it is a mere character. */
 function endOfMarkup(html: string, at: number): number {
   if (html.startsWith("<!--", at)) return endOfComment(html, at + 4);
