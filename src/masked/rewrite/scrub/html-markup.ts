@@ -35,7 +35,7 @@ export function closedMarkupIn(text: string): Span[] {
   return spans;
 }
 
-/** A page with more of them is none that a person wrote. */
+/** More of them stay: no page that people write has so many. */
 const COMMENTS_MAX = 50;
 
 /**
