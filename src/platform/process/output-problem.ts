@@ -1,12 +1,13 @@
 // Output that cannot be written: a full disk, a terminal or a reader that went away. A command ends with 1 for it. A service goes
 // on, and says how many lines of its log were lost once there is room again.
-import { write, writeSync } from "node:fs";
+import { writeSync } from "node:fs";
 
 /** Of lines that wait to be written; what comes above it is lost. */
 const WAITING_LENGTH_MAX = 8 * 1024 * 1024;
 const AGAIN_MS = 100;
 /** At the end, to a reader that is busy. */
-const LAST_TRIES = 10;
+const LAST_TRIES = 100;
+const LAST_WAIT_MS = 10;
 const NOTHING = Buffer.alloc(0);
 const LINE_FEED = 10;
 
@@ -29,14 +30,14 @@ export function ignoreLostOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }
 
-export type Lines = { write(line: string): void; flushSync(): void };
-/** `rest` is what is being written, or has to be written again. */
+export type Lines = { write(line: string): void };
+/** `rest` has to be written again, and `waiting` after it. */
 type State = {
   fd: number;
   waiting: string;
   rest: Buffer;
-  doing: "nothing" | "writing" | "pausing";
   isClosed: boolean;
+  isWriting: boolean;
   /** The last byte that was written ended no line. */
   isTorn: boolean;
   lost: number;
@@ -44,41 +45,51 @@ type State = {
   code: string;
 };
 
-/** Lines for a file, a pipe or a terminal, in order, without waiting for them. `onRoom` hears how many were lost, and why, once one is written again. */
-export function linesTo(fd: number, onRoom: State["onRoom"]): Lines {
+/**
+ * Lines for standard output or standard error, in order. A reader that is busy is not waited for, except a moment at the end of the
+ * process. `onRoom` hears how many lines were lost, and why, once one is written again.
+ */
+export function linesTo(fd: 1 | 2, onRoom: State["onRoom"]): Lines {
+  // Node makes a pipe, a socket or a terminal refuse (EAGAIN) what it cannot take at once, when its stream is first asked for.
+  void (fd === 1 ? process.stdout : process.stderr);
   const state: State = {
-    ...{ fd, waiting: "", rest: NOTHING, doing: "nothing", isClosed: false, isTorn: false, lost: 0, code: "", onRoom },
+    ...{ fd, waiting: "", rest: NOTHING, isClosed: false, isWriting: false, isTorn: false, lost: 0, code: "", onRoom },
   };
-  const lines: Lines = {
+  process.on("exit", () => {
+    for (let tries = 0; !go(state) && tries < LAST_TRIES; tries += 1)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WAIT_MS);
+  });
+  return {
     write(line) {
       if (state.isClosed) return;
       if (state.waiting.length + line.length > WAITING_LENGTH_MAX) state.lost += 1;
       else state.waiting += line;
-      if (state.doing === "nothing") go(state);
+      if (!state.isWriting) goOn(state);
     },
-    flushSync: () => flush(state),
   };
-  process.on("exit", lines.flushSync);
-  return lines;
 }
 
-function go(state: State): void {
-  if (state.rest.length === 0) takeWaiting(state);
-  if (state.rest.length === 0) {
-    state.doing = "nothing";
-    return;
-  }
-  state.doing = "writing";
-  write(state.fd, state.rest, (error, written) => {
-    if (isBusy(error)) {
-      state.doing = "pausing";
-      setTimeout(() => go(state), AGAIN_MS).unref();
-      return;
+function goOn(state: State): void {
+  state.isWriting = !go(state);
+  if (state.isWriting) setTimeout(goOn, AGAIN_MS, state).unref();
+}
+
+/** Whether all that waits is written or given up: not when the reader is busy. */
+function go(state: State): boolean {
+  state.isWriting = true;
+  for (;;) {
+    if (state.rest.length === 0) takeWaiting(state);
+    if (state.rest.length === 0) return true;
+    try {
+      const written = writeSync(state.fd, state.rest);
+      if (written > 0) state.isTorn = state.rest[written - 1] !== LINE_FEED;
+      state.rest = state.rest.subarray(written);
+      if (state.rest.length === 0) sayWhatIsLost(state);
+    } catch (error) {
+      if (isBusy(error)) return false;
+      giveUp(state, error as NodeJS.ErrnoException);
     }
-    if (error) giveUp(state, error);
-    else note(state, written);
-    go(state);
-  });
+  }
 }
 
 function takeWaiting(state: State): void {
@@ -86,13 +97,11 @@ function takeWaiting(state: State): void {
   state.waiting = "";
 }
 
-function note(state: State, written: number): void {
-  if (written > 0) state.isTorn = state.rest[written - 1] !== LINE_FEED;
-  state.rest = state.rest.subarray(written);
+/** Into `waiting`, which the loop of `go` takes next. */
+function sayWhatIsLost(state: State): void {
   const { lost } = state;
-  if (lost === 0 || state.rest.length > 0) return;
   state.lost = 0;
-  state.onRoom(lost, state.code);
+  if (lost > 0) state.onRoom(lost, state.code);
 }
 
 /** It is not tried again: the next line is, and by then there may be room. Nobody reads a pipe again that its reader closed. */
@@ -102,26 +111,6 @@ function giveUp(state: State, { code = "" }: NodeJS.ErrnoException): void {
   state.code = code;
   state.isClosed = code === "EPIPE";
   if (state.isClosed) state.waiting = "";
-}
-
-/** At the end of the process, and before it. What is being written at this moment is left to that. */
-function flush(state: State): void {
-  const isOurs = state.doing !== "writing";
-  const begun = isOurs ? state.rest : NOTHING;
-  if (begun.length === 0 && state.waiting === "") return;
-  let bytes = Buffer.concat([begun, Buffer.from(state.waiting)]);
-  state.waiting = "";
-  if (isOurs) state.rest = NOTHING;
-  for (let tries = 0; bytes.length > 0 && tries < LAST_TRIES; ) {
-    try {
-      bytes = bytes.subarray(writeSync(state.fd, bytes));
-    } catch (error) {
-      if (!isBusy(error)) break;
-      tries += 1;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, AGAIN_MS);
-    }
-  }
-  state.lost += linesIn(bytes);
 }
 
 function linesIn(bytes: Buffer): number {
