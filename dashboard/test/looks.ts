@@ -6,6 +6,8 @@ import { AxeBuilder } from "@axe-core/playwright";
 import type { Page } from "playwright-core";
 import type { Stage } from "./stage.ts";
 
+const THEMES = ["light", "dark"] as const;
+type Theme = (typeof THEMES)[number];
 const WIDEST = 2560;
 /** axe looks at the first two: what it knows does not change beyond. */
 const WIDTHS = [360, 1280, WIDEST];
@@ -173,32 +175,31 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
   const pages = pagesOf(stage).filter(({ name }) => only.test(name));
   const people = { owner: stage.owner, newcomer: stage.newcomer, nobody: null };
   for (const width of WIDTHS) {
-    for (const dark of [false, true]) {
-      for (const [name, as] of Object.entries(people)) {
-        const { page, complaints, close } = await stage.open({ width, dark, as });
-        for (const look of pages.filter((one) => (one.as ?? "owner") === name)) {
-          const where = `${look.name}-${width}-${dark ? "dark" : "light"}`;
-          const isReady = await lookAt(page, look, join(folder, `${where}.png`));
-          if (!isReady) seen.faults.push(`${where}: “${look.ready}” did not appear`);
-          if (width !== WIDEST)
-            seen.violations.push(...(await violationsOn(page)).map((found) => `${where}: ${found}`));
-          if (await isTooWide(page)) seen.faults.push(`${where}: wider than the window`);
-          seen.faults.push(...(await cutButtons(page)).map((name) => `${where}: “${name}” is cut off`));
-          seen.faults.push(...(await cutText(page)).map((text) => `${where}: “${text}” is cut`));
-          await page.context().setOffline(false);
-          await page.unrouteAll({ behavior: "ignoreErrors" });
-          const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
-          seen.faults.push(...others.map((text) => `${where}: ${text}`));
+    for (const [name, as] of Object.entries(people)) {
+      const { page, complaints, close } = await stage.open({ width, as });
+      for (const look of pages.filter((one) => (one.as ?? "owner") === name)) {
+        const isReady = await load(page, look);
+        if (!isReady) seen.faults.push(`${look.name}-${width}: “${look.ready}” did not appear`);
+        for (const theme of THEMES) {
+          const { violations, faults } = await lookAt(page, theme, width, join(folder, `${look.name}-${width}`));
+          const where = `${look.name}-${width}-${theme}`;
+          seen.violations.push(...violations.map((text) => `${where}: ${text}`));
+          seen.faults.push(...faults.map((text) => `${where}: ${text}`));
         }
-        await close();
+        await page.context().setOffline(false);
+        await page.unrouteAll({ behavior: "ignoreErrors" });
+        const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
+        seen.faults.push(...others.map((text) => `${look.name}-${width}: ${text}`));
       }
+      await close();
     }
   }
   seen.pages = pages.length;
   return seen;
 }
 
-async function lookAt(page: Page, { path, ready, cut, unanswered }: Look, picture: string): Promise<boolean> {
+async function load(page: Page, { path, ready, cut, unanswered }: Look): Promise<boolean> {
+  await page.emulateMedia({ colorScheme: THEMES[0] });
   // Away first: another token behind # alone loads nothing.
   await page.goto("about:blank");
   if (unanswered) await page.route(unanswered, () => undefined);
@@ -219,8 +220,22 @@ async function lookAt(page: Page, { path, ready, cut, unanswered }: Look, pictur
     isReady &&= await shows("The connection is cut");
   }
   await framesAreThere(page);
-  await page.screenshot({ path: picture });
   return isReady;
+}
+
+/** The system's theme changes while the page is there, which a page must take as well as to be loaded with it. */
+async function lookAt(page: Page, theme: Theme, width: number, picture: string): Promise<Omit<Seen, "pages">> {
+  await page.emulateMedia({ colorScheme: theme });
+  await page.locator(`html[data-theme=${theme}]`).waitFor();
+  await page.screenshot({ path: `${picture}-${theme}.png` });
+  return {
+    violations: width === WIDEST ? [] : await violationsOn(page, theme),
+    faults: [
+      ...((await isTooWide(page)) ? ["wider than the window"] : []),
+      ...(await cutButtons(page)).map((name) => `“${name}” is cut off`),
+      ...(await cutText(page)).map((text) => `“${text}” is cut`),
+    ],
+  };
 }
 
 /** HTML of a mail or a template comes after the page around it. */
@@ -238,9 +253,12 @@ function expectedOn({ name, as, cut }: Look): RegExp {
   return as === "nobody" ? /status of 401/ : /^$/;
 }
 
-/** Frames of mail are left out: their content is not ours. */
-async function violationsOn(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).exclude("iframe.mail").analyze();
+const COLOR_RULES = ["color-contrast", "link-in-text-block"];
+
+/** Frames of mail are left out, as their content is not ours; without others axe needs no page of its own. The second theme changes colors alone. */
+async function violationsOn(page: Page, theme: Theme): Promise<string[]> {
+  const axe = new AxeBuilder({ page }).exclude("iframe.mail").setLegacyMode();
+  const { violations } = await (theme === THEMES[0] ? axe : axe.withRules(COLOR_RULES)).analyze();
   return violations.map(({ id, nodes }) => `${id} (${nodes.map(({ target }) => target.join(" ")).join("; ")})`);
 }
 
