@@ -21,6 +21,8 @@ export type ConcludedMail = {
   counts: Counts;
 };
 
+const DAY_MS = 86_400_000;
+
 type Columns = Record<string, ElementType>;
 
 const TRACE = {
@@ -87,16 +89,29 @@ function rowsOf(columns: Columns): string {
   return `unnest(${arrays.join(", ")}) as u (${names(columns)})`;
 }
 
+const AGAIN_BEFORE = `$${PARTS.flatMap((part) => Object.keys(part)).length + 1}::timestamptz`;
+
+/** What is sent again counts as new once a day (`r`): it is kept from then on, and other lines do not push it out. */
 const CONCLUDE = `with t as (
     insert into masked_trace (${names(TRACE)}) select ${TRACE_VALUES} from ${rowsOf(TRACE)} on conflict (org_id, id) do nothing),
   i as (
     insert into masked_message_id (${names(KNOWN_ID)}) select u.* from ${rowsOf(KNOWN_ID)}
         on conflict (org_id, alias_id, digest) do nothing),
+  known as (
+    select u.*, o.created_at as sent_before
+      from ${rowsOf(SENT)} join masked_contact k on k.org_id = u.org_id and k.id = u.contact_id
+      left join masked_sent o on o.org_id = u.org_id and o.contact_id = u.contact_id and o.digest = u.digest),
   s as (
-    with known as (
-      select u.* from ${rowsOf(SENT)} join masked_contact k on k.org_id = u.org_id and k.id = u.contact_id)
-    insert into masked_sent (${names(SENT)}) select * from known
+    with first as (select ${names(SENT)} from known where sent_before is null)
+    insert into masked_sent (${names(SENT)}) select * from first
         on conflict (org_id, contact_id, digest) do nothing),
+  r as (
+    update masked_sent o set created_at = d.created_at
+      from (select x.org_id, x.contact_id, x.digest, u.created_at
+              from known u
+              join masked_sent x on x.org_id = u.org_id and x.contact_id = u.contact_id and x.digest = u.digest
+             where u.sent_before < ${AGAIN_BEFORE} for update of x skip locked) d
+     where o.org_id = d.org_id and o.contact_id = d.contact_id and o.digest = d.digest),
   c as (
     update masked_contact c
        set received = c.received + u.received, sent = c.sent + u.sent, last_seen_at = greatest(c.last_seen_at, u.at)
@@ -133,7 +148,8 @@ export async function concludeMails(tx: Tx, mails: readonly ConcludedMail[]): Pr
       ),
     ),
   );
-  await tx.execute(CONCLUDE, values);
+  const now = Math.max(...mails.map(({ at }) => at.getTime()));
+  await tx.execute(CONCLUDE, [...values, new Date(now - DAY_MS)]);
 }
 
 /** One row for each that is named, its numbers added up: an update touches a row once. */
