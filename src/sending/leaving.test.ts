@@ -104,6 +104,30 @@ test("scheduled mail to several people counts once, and a message that is alone 
   assert.deepEqual([today_sent, this_hour_sent], [12, 12]);
 });
 
+test("the recipients of one message wait for one window and leave in it together, and each window is used", async () => {
+  const scheduled_at = "2026-11-05T12:00:00.000Z";
+  const to = Array.from({ length: 5 }, (_, n) => `person${n}@recipient.example`);
+  const ids: string[] = [];
+  for (let n = 0; n < 4; n += 1) ids.push(await send({ scheduled_at, to }));
+  await api.startMta();
+  clock.set(scheduled_at);
+  const { delivered, waiting } = await settled(ids);
+  assert.equal(delivered.length, 1, "five in an hour");
+  const planned = async (): Promise<(string | undefined)[][]> =>
+    (await Promise.all(waiting.map(show))).map(({ recipients }) =>
+      recipients.map(({ next_attempt_at }) => next_attempt_at?.slice(0, 13)),
+    );
+  await until("each recipient waits", async () => (await planned()).flat().every((at) => at && at > "2026-11-05T12"));
+  const hours = (await planned()).map((ofOne) => [...new Set(ofOne)].join());
+  assert.deepEqual(hours.sort(), ["2026-11-05T13", "2026-11-05T14", "2026-11-05T15"]);
+  for (const [n, hour] of ["13", "14", "15"].entries()) {
+    clock.set(`2026-11-05T${hour}:00:01.000Z`);
+    await until("one more has left", async () => (await settled(ids)).delivered.length === n + 2);
+    const { today_sent, this_hour_sent } = await warming();
+    assert.deepEqual([today_sent, this_hour_sent], [(n + 2) * 5, 5]);
+  }
+});
+
 test("while warming is paused scheduled mail waits, and it leaves once it is resumed", async () => {
   const scheduled_at = "2026-11-05T12:00:00.000Z";
   const id = await send({ scheduled_at });

@@ -39,6 +39,7 @@ const SPREAD_MAX_MS: Record<Allowance["kind"], number> = {
   per_minute: HOUR_MS,
 };
 const WINDOWS_REMEMBERED = 20_000;
+const MESSAGES_REMEMBERED = 20_000;
 const AGAIN_MS = 1_000;
 
 /** Counts what is about to leave; null: it may. */
@@ -47,6 +48,7 @@ export function windowsOfLeaving(
   { warmingAllowances }: Pick<SendingDeps, "warmingAllowances">,
 ): (mail: Departing) => Promise<Wait | null> {
   const queues = remember<number>(world.clock, { for_ms: HOUR_MS, names_max: WINDOWS_REMEMBERED });
+  const waits = remember<number>(world.clock, { for_ms: HOUR_MS, names_max: MESSAGES_REMEMBERED });
 
   /** How many windows further on there is room for it, behind what waits for the same one already. */
   function spread({ scope_id, kind, starts_at, ceiling }: Allowance, count: number): number {
@@ -56,12 +58,21 @@ export function windowsOfLeaving(
     return Math.min(SPREAD_MAX_MS[kind], Math.floor(before / Math.max(1, ceiling)) * WINDOW_MS[kind]);
   }
 
+  /** All recipients of a message wait for the same window, in which the message is counted once. */
+  function nextWindow(mail: Departing, full: Allowance, { count, nowMs }: { count: number; nowMs: number }): number {
+    const name = `${mail.message_id}/${full.kind}/${full.starts_at.getTime()}`;
+    const known = waits.get(name);
+    if (known !== undefined && known > nowMs) return known;
+    const atMs = nowMs + full.retry_after_seconds * 1_000 + spread(full, count);
+    waits.set(name, atMs);
+    return atMs;
+  }
+
   async function waitFor(mail: Departing, windows: Allowance[], nowMs: number): Promise<Wait> {
     const count = await queries.countUncharged(world.db, mail, holdsSince(nowMs));
     const used = await usedOf(world.db, mail.org_id, windows);
     const full = windows.find((window, n) => (used[n] as number) + count > forMessage(window, count).ceiling);
-    const waitMs = full ? full.retry_after_seconds * 1_000 + spread(full, count) : AGAIN_MS;
-    const at = new Date(nowMs + waitMs);
+    const at = new Date(full ? nextWindow(mail, full, { count, nowMs }) : nowMs + AGAIN_MS);
     const expires_at = mail.about.has_expiry ? null : new Date(at.getTime() + KEEP_TRYING_MS);
     if (expires_at) await queries.giveTime(world.db, mail, expires_at);
     const why = full
