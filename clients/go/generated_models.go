@@ -6214,7 +6214,7 @@ type Warming struct {
 	// The day of the phase, from 1, by UTC days; paused days do not count. 0 before the start
 	DaysInCurrentPhase int64         `json:"days_in_current_phase"`
 	CurrentLimits      WarmingLimits `json:"current_limits"`
-	// Recipients accepted today (UTC), scheduled mail on the day it is accepted; without limits: handed to delivery
+	// Recipients accepted today (UTC), scheduled mail on the day it leaves; without limits: handed to delivery
 	TodaySent int64 `json:"today_sent"`
 	// Recipients sent to in this hour
 	ThisHourSent int64 `json:"this_hour_sent"`

@@ -59,7 +59,7 @@ const Status = Named(
     ),
     today_sent: Type.Integer({
       description:
-        "Recipients accepted today (UTC), scheduled mail on the day it is accepted; without limits: handed to delivery",
+        "Recipients accepted today (UTC), scheduled mail on the day it leaves; without limits: handed to delivery",
     }),
     this_hour_sent: Type.Integer(),
     remaining_today: Nullable(Type.Integer()),

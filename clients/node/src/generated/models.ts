@@ -3119,10 +3119,7 @@ export type Warming = {
   /** The day of the phase, from 1, by UTC days; paused days do not count. 0 before the start */
   days_in_current_phase: number;
   current_limits: WarmingLimits;
-  /**
-   * Recipients accepted today (UTC), scheduled mail on the day it is accepted; without limits: handed to
-   * delivery
-   */
+  /** Recipients accepted today (UTC), scheduled mail on the day it leaves; without limits: handed to delivery */
   today_sent: number;
   /** Recipients sent to in this hour */
   this_hour_sent: number;

@@ -4300,8 +4300,8 @@ _WarmingRequired = TypedDict("_WarmingRequired", {
     # The day of the phase, from 1, by UTC days; paused days do not count. 0 before the start
     "days_in_current_phase": "int",
     "current_limits": "WarmingLimits",
-    # Recipients accepted today (UTC), scheduled mail on the day it is accepted; without limits:
-    # handed to delivery
+    # Recipients accepted today (UTC), scheduled mail on the day it leaves; without limits: handed to
+    # delivery
     "today_sent": "int",
     # Recipients sent to in this hour
     "this_hour_sent": "int",
