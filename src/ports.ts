@@ -31,7 +31,14 @@ import {
   withActivity,
   withMaskedKey,
 } from "./masked/masked.ts";
-import { exitChooser, type FindLane, hasQueuedMail, type Outbound, poolPorts } from "./outbound/outbound.ts";
+import {
+  exitChooser,
+  type FindLane,
+  hasQueuedMail,
+  hastenWaiting,
+  type Outbound,
+  poolPorts,
+} from "./outbound/outbound.ts";
 import { findSources } from "./outbound/pools/sources.ts";
 import type { ReportPorts } from "./outbound/tls-reports/tls-reports.ts";
 import type { ReviewFigures } from "./people/types.ts";
@@ -164,6 +171,7 @@ export function domainPorts(world: World): DomainPorts {
     onSendingVerified: startOnVerified(world),
     beginWarmed: beginWarmed(world),
     warmingOf: warmingOf(world),
+    hastenWaiting: (orgId, domainId) => hastenWaiting(world, orgId, domainId),
     ...poolPorts,
   };
 }
@@ -181,7 +189,12 @@ export function reportPorts(world: World, engine: Engine): ReportPorts {
 
 /** What warming needs of features to its right: the figures it judges by, and the windows that sending counts in. */
 export function warmingPorts(world: World): WarmingPorts {
-  return { figures: figuresBetween, used: usedOf, forgetWindows: (before) => forgetWindows(world, before) };
+  return {
+    figures: figuresBetween,
+    used: usedOf,
+    forgetWindows: (before) => forgetWindows(world, before),
+    hastenWaiting: (orgId, domainId) => hastenWaiting(world, orgId, domainId),
+  };
 }
 
 const REVIEWED_DOMAINS = 20;

@@ -2032,7 +2032,8 @@ func (r *WarmingResource) Resume(ctx context.Context, id string, options ...Requ
 }
 
 // Start: Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify. Start
-// it by hand to begin at another phase, or at `warmed` where providers know the domain already.
+// it by hand to begin at another phase, or at `warmed` where providers know the domain already. Mail that waits
+// leaves by the new limits.
 func (r *WarmingResource) Start(ctx context.Context, id string, input StartWarmingRequest, options ...RequestOption) (*Warming, error) {
 	var answer Warming
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/warming/start", input: input}, &answer, options)

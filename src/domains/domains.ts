@@ -127,7 +127,7 @@ export type DomainChanges = {
 
 /**
  * Changes the given fields only, or 404. Another type asks for other records: what was proven stays proven, what is
- * missing is looked for at once.
+ * missing is looked for at once. A domain that is switched on again sends what waited for that.
  */
 export async function updateDomain(
   world: Core,
@@ -139,7 +139,7 @@ export async function updateDomain(
   const webhookIds = changes.catch_all_webhook_ids?.map((id) => id.toLowerCase());
   if (webhookIds) changes.catch_all_webhook_ids = [...new Set(webhookIds)];
   const storeKey = await keyForChange(world, ports, orgId, change);
-  const row = await world.db.asOrg(orgId, async (tx) => {
+  const { before, row } = await world.db.asOrg(orgId, async (tx) => {
     const before = await requireLocked(tx, orgId, change.id);
     await refuseUnknownWebhooks(tx, ports, orgId, changes.catch_all_webhook_ids ?? []);
     if (changes.ip_pool) await ports.refuseUnknownPool(tx, orgId, changes.ip_pool);
@@ -152,8 +152,9 @@ export async function updateDomain(
     if (before.status !== "verified" && after.status === "verified" && sends(after.type)) {
       await ports.onSendingVerified(tx, orgId, after.id);
     }
-    return after;
+    return { before, row: after };
   });
+  if (row.active && !before.active) await ports.hastenWaiting(orgId, row.id);
   return toRecord(world, row);
 }
 

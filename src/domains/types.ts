@@ -129,6 +129,8 @@ export type DomainPorts = {
   onSendingVerified(tx: Tx, orgId: string, domainId: string): Promise<void>;
   /** The domain has sent mail before: it begins without limits. */
   beginWarmed(tx: Tx, orgId: string, domainId: string): Promise<void>;
+  /** The domain was switched on: mail that waits for that is looked at now. */
+  hastenWaiting(orgId: string, domainId: string): Promise<void>;
   /** How much these domains may send now, by id; those that never began are missing. */
   warmingOf(tx: Tx, orgId: string, domainIds: string[]): Promise<Map<string, DomainWarming>>;
   /** Does another Postern behind the same door hold a domain that is not held here? Null where that cannot be known now. */

@@ -37,6 +37,7 @@ import { createParking, type Parking } from "./queue/parking.ts";
 import { giveBackAttempts, isUncounted } from "./queue/ration.ts";
 import { createRehomer, type Rehomer } from "./queue/rehome.ts";
 import type { Suspended } from "./queue/suspended.ts";
+import { notifier } from "./queue/wake.ts";
 import { type Reach, watchReach } from "./route/reach.ts";
 import { relayFinder, relayPlanner } from "./route/relays.ts";
 import { createRoutes } from "./route/routes.ts";
@@ -97,6 +98,8 @@ const STOP_WITHIN_MS = 40_000;
 const STOP_LOOK_MS = 20;
 const AGAIN_MS = 1_000;
 const WITHDRAWN_FOR_MS = 5_000;
+const HASTENED_AT_ONCE = 2_000;
+const FIRST_KEY = { message_id: "00000000-0000-0000-0000-000000000000", position: -1 };
 const OTHERS_USED_UP = "the warm-up limit of the other addresses of the pool is reached for today";
 
 /** The mail that this process holds, and the paths that it goes by. */
@@ -250,6 +253,28 @@ function faceOf(engine: Engine): Outbound {
 /** For 409 on deleting a domain. */
 export async function hasQueuedMail(tx: Tx, orgId: string, domainId: string): Promise<boolean> {
   return (await queries.hasQueuedMail(tx, orgId, domainId))[0]?.found ?? false;
+}
+
+/**
+ * Looks at mail of a sender domain that waits without an attempt: what it waits for is over, or other limits hold. Where that
+ * fails it leaves when it was to leave before.
+ */
+export async function hastenWaiting(
+  world: Pick<World, "db" | "clock" | "log">,
+  orgId: string,
+  domainId: string,
+): Promise<void> {
+  const of = { org_id: orgId, domain_id: domainId };
+  const step = { now: new Date(world.clock.now()), limit: HASTENED_AT_ONCE };
+  try {
+    for (let after: queries.WaitingKey | undefined = FIRST_KEY; after; ) {
+      const from: queries.WaitingKey = after;
+      [after] = await world.db.asOrg(orgId, (tx) => queries.hastenWaiting(tx, of, { ...step, after: from }));
+    }
+  } catch (err) {
+    world.log.warn({ err, ...of }, "mail that waits could not be hastened; it leaves when it was to leave");
+  }
+  notifier(world)();
 }
 
 function reserve(engine: Engine, lane: Lane, bytes: number): number | null {

@@ -365,6 +365,43 @@ export function hasQueuedMail(tx: Query, orgId: string, domainId: string) {
   );
 }
 
+export type WaitingKey = { message_id: string; position: number };
+
+/**
+ * Mail of a sender domain that waits without an attempt (for a window, for the domain to be switched on) is due at `now`:
+ * `limit` deliveries behind `after`, in the order of their key. The last one of them, or none when there are no more. Scheduled
+ * mail keeps its time: it is `queued`. Index: primary key.
+ */
+export function hastenWaiting(
+  tx: Tx,
+  { org_id, domain_id }: { org_id: string; domain_id: string },
+  { now, after, limit }: { now: Date; after: WaitingKey; limit: number },
+) {
+  return tx.query<WaitingKey>(
+    `with waiting as (
+       select d.org_id, d.message_id, d.position
+         from delivery d
+         join message m on m.org_id = d.org_id and m.id = d.message_id
+         join recipient r on r.org_id = d.org_id and r.message_id = d.message_id and r.position = d.position
+        where d.org_id = $1 and m.domain_id = $2 and d.owner is null and d.attempts = 0 and d.due_at > $3
+          and r.status = 'deferred' and (d.message_id, d.position) > ($5::uuid, $6::smallint)
+        order by d.message_id, d.position limit $4 for update of d skip locked),
+     moved as (
+       update delivery d set due_at = $3 from waiting w
+        where d.org_id = w.org_id and d.message_id = w.message_id and d.position = w.position
+       returning d.org_id, d.message_id, d.position, d.lane_id),
+     shown as (
+       update recipient r set next_attempt_at = $3 from moved m
+        where r.org_id = m.org_id and r.message_id = m.message_id and r.position = m.position),
+     woken as (
+       update lane l set next_at = $3
+         from (select id from lane where id in (select lane_id from moved) and next_at > $3 order by id for update) late
+        where l.id = late.id)
+     select message_id, position from waiting order by message_id desc, position desc limit 1`,
+    [org_id, domain_id, now, limit, after.message_id, after.position],
+  );
+}
+
 /** Deliveries of an organization that a node has in hand. Index: delivery_owned. */
 export async function countOwned(db: Query, orgId: string): Promise<number> {
   const [row] = await db.query<{ n: number }>(

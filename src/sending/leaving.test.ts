@@ -142,6 +142,40 @@ test("while warming is paused scheduled mail waits, and it leaves once it is res
   await until("it is delivered", async () => (await show(id)).status === "delivered");
 });
 
+test("what waits leaves as soon as the limits are lifted, and mail that is scheduled for later keeps its time", async () => {
+  const scheduled_at = "2026-11-05T12:00:00.000Z";
+  const ids: string[] = [];
+  for (let n = 0; n < 9; n += 1) ids.push(await send({ scheduled_at }));
+  const later = await send({ scheduled_at: "2026-11-05T14:00:00.000Z" });
+  await api.startMta();
+  clock.set(scheduled_at);
+  assert.equal((await settled(ids)).waiting.length, 4);
+  const lifted = await api.ask("POST", `/v1/domains/${domain.id}/warming/start`, { phase: "warmed" });
+  assert.equal(lifted.status, 200);
+  await until("all have left", async () => (await settled(ids)).delivered.length === 9);
+  assert.ok(clock.now() < Date.parse("2026-11-05T12:30:00.000Z"), "in the same hour");
+  assert.equal((await show(later)).status, "scheduled");
+});
+
+test("what waits for a resume, or for its domain to be switched on, leaves then", async () => {
+  const scheduled_at = "2026-11-05T12:00:00.000Z";
+  await api.startMta();
+  const paused = await send({ scheduled_at });
+  await api.ask("POST", `/v1/domains/${domain.id}/warming/pause`);
+  clock.set(scheduled_at);
+  await settled([paused]);
+  await api.ask("POST", `/v1/domains/${domain.id}/warming/resume`);
+  await until("it is delivered", async () => (await show(paused)).status === "delivered");
+  const off = await send({ scheduled_at: "2026-11-05T12:10:00.000Z" });
+  await api.ask("PUT", `/v1/domains/${domain.id}`, { active: false });
+  clock.set("2026-11-05T12:10:00.000Z");
+  await settled([off]);
+  const on = await api.ask("PUT", `/v1/domains/${domain.id}`, { active: true });
+  assert.equal(on.status, 200, JSON.stringify(on.body));
+  await until("it is delivered", async () => (await show(off)).status === "delivered");
+  assert.ok(clock.now() < Date.parse("2026-11-05T12:14:00.000Z"), "before the next look");
+});
+
 test("mail that waits because its domain is switched off was not attempted: it is canceled, leaves later, or says that the domain is gone", async () => {
   const scheduled_at = "2026-11-05T12:00:00.000Z";
   const ids = [await send({ scheduled_at }), await send({ scheduled_at })];

@@ -52,7 +52,7 @@ export function windowsOfLeaving(
 
   /** How many windows further on there is room for it, behind what waits for the same one already. */
   function spread({ scope_id, kind, starts_at, ceiling }: Allowance, count: number): number {
-    const name = `${scope_id}/${kind}/${starts_at.getTime()}`;
+    const name = `${scope_id}/${kind}/${starts_at.getTime()}/${ceiling}`;
     const before = queues.get(name) ?? 0;
     queues.set(name, before + count);
     return Math.min(SPREAD_MAX_MS[kind], Math.floor(before / Math.max(1, ceiling)) * WINDOW_MS[kind]);
@@ -60,7 +60,7 @@ export function windowsOfLeaving(
 
   /** All recipients of a message wait for the same window, in which the message is counted once. */
   function nextWindow(mail: Departing, full: Allowance, { count, nowMs }: { count: number; nowMs: number }): number {
-    const name = `${mail.message_id}/${full.kind}/${full.starts_at.getTime()}`;
+    const name = `${mail.message_id}/${full.kind}/${full.starts_at.getTime()}/${full.ceiling}`;
     const known = waits.get(name);
     if (known !== undefined && known > nowMs) return known;
     const atMs = nowMs + full.retry_after_seconds * 1_000 + spread(full, count);

@@ -163,7 +163,7 @@ function mountStart(api: Api, world: World, ports: WarmingPorts): void {
         tags,
         summary: "Start warming, or begin again at a phase",
         description:
-          "A domain starts by itself when its SPF and DKIM verify. Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.",
+          "A domain starts by itself when its SPF and DKIM verify. Start it by hand to begin at another phase, or at `warmed` where providers know the domain already. Mail that waits leaves by the new limits.",
         params: Params,
         body: optional(Closed({ phase: Type.Optional(phase) })),
         response: answers({ 200: Status }, [404, 409]),

@@ -73,6 +73,8 @@ export type WarmingPorts = {
   used(tx: Tx, orgId: string, windows: Pick<WarmingAllowance, "scope_id" | "kind" | "starts_at">[]): Promise<number[]>;
   /** Forgets windows that began before `before`. */
   forgetWindows(before: Date): Promise<void>;
+  /** Mail of the domain that waits for its turn is looked at now: other limits hold. */
+  hastenWaiting(orgId: string, domainId: string): Promise<void>;
   /** The figures from `from` until before `to`, both whole hours. */
   figures(tx: Tx, orgId: string, domainId: string, period: { from: Date; to: Date }): Promise<Figures>;
 };

@@ -108,7 +108,7 @@ function begin(orgId: string, domainId: string, phase: StoredPhase, nowMs: numbe
 }
 
 /**
- * Begins at `phase`, from its first day. A domain that never started begins at phase 1 when none is named; for one that
+ * Begins at `phase`, from its first day; mail that waits for a window is looked at again. A domain that never started begins at phase 1 when none is named; for one that
  * did, 409 then: a phase that is named is meant.
  */
 export async function startWarming(
@@ -117,7 +117,7 @@ export async function startWarming(
   orgId: string,
   { id, phase }: { id: string; phase: StoredPhase | undefined },
 ): Promise<Status> {
-  return world.db.asOrg(orgId, async (tx) => {
+  const started = await world.db.asOrg(orgId, async (tx) => {
     const domain = await requireDomain(tx, orgId, id);
     if (domain.type !== "outbound" && domain.type !== "both") {
       throw new Refusal("invalid_state", `the domain ${domain.domain} is of type ${domain.type}: it does not send`);
@@ -133,6 +133,8 @@ export async function startWarming(
     await queries.saveWarming(tx, row);
     return statusOf(ports, tx, { domain, row, nowMs });
   });
+  await ports.hastenWaiting(orgId, started.domain_id);
+  return started;
 }
 
 /** Figures that led to a pause must not lead to the next one: they count from the next full hour on. */
@@ -158,7 +160,7 @@ export async function pauseWarming(
 
 /** Goes on with the day of the phase at which it was paused; 409 unless paused. */
 export async function resumeWarming(world: Core, ports: WarmingPorts, orgId: string, id: string): Promise<Status> {
-  return changeWarming(world, ports, { orgId, id }, (row, domain, nowMs) => {
+  const resumed = await changeWarming(world, ports, { orgId, id }, (row, domain, nowMs) => {
     if (!row?.paused_at) {
       throw new Refusal("invalid_state", `warming of ${domain} is not paused: it is ${row?.phase ?? "not_started"}`);
     }
@@ -170,6 +172,8 @@ export async function resumeWarming(world: Core, ports: WarmingPorts, orgId: str
       judged_from: nextHour(nowMs),
     };
   });
+  await ports.hastenWaiting(orgId, resumed.domain_id);
+  return resumed;
 }
 
 type Change = (row: WarmingRow | undefined, domain: string, nowMs: number) => WarmingRow;

@@ -767,7 +767,7 @@ export interface paths {
         put?: never;
         /**
          * Start warming, or begin again at a phase
-         * @description A domain starts by itself when its SPF and DKIM verify. Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.
+         * @description A domain starts by itself when its SPF and DKIM verify. Start it by hand to begin at another phase, or at `warmed` where providers know the domain already. Mail that waits leaves by the new limits.
          */
         post: operations["startWarming"];
         delete?: never;

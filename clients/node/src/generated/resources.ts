@@ -1201,7 +1201,8 @@ export type Resources = {
     resume(id: string, options?: RequestOptions): Promise<Warming>;
     /**
      * Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify. Start it
-     * by hand to begin at another phase, or at `warmed` where providers know the domain already.
+     * by hand to begin at another phase, or at `warmed` where providers know the domain already. Mail that waits
+     * leaves by the new limits.
      */
     start(id: string, input?: StartWarmingRequest, options?: RequestOptions): Promise<Warming>;
   };

@@ -78,6 +78,7 @@ final class Warming
     /**
      * Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify.
      * Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.
+     * Mail that waits leaves by the new limits.
      *
      * @param array{
      *     // Where to begin, on its first day; warmed for a domain that is warm already. Default phase_1;

@@ -1013,7 +1013,7 @@ class AsyncWarming:
     async def start(self, id: str, input: Optional[m.StartWarmingRequest] = None, *, options: Optional[RequestOptions] = None) -> m.Warming:
         """Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM
         verify. Start it by hand to begin at another phase, or at `warmed` where providers know the
-        domain already."""
+        domain already. Mail that waits leaves by the new limits."""
         answer: m.Warming = await self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/warming/start", json={} if input is None else input, has_json=True), options)
         return answer
 

@@ -1692,6 +1692,7 @@ module Postern
 
       # Start warming, or begin again at a phase. A domain starts by itself when its SPF and DKIM verify.
       # Start it by hand to begin at another phase, or at `warmed` where providers know the domain already.
+      # Mail that waits leaves by the new limits.
       # @param id [String]
       # @option input [String] :phase Where to begin, on its first day; warmed for a domain that is warm
       #   already. Default phase_1; required (else 409) for a domain that has started
