@@ -11,7 +11,7 @@ export function nearName(given: string, known: readonly string[]): string | null
     .map((name) => ({ name, slips: slipsBetween(given.toLowerCase(), name) }))
     .filter(({ name, slips }) => slips <= Math.min(SLIPS_MAX, Math.floor(Math.max(given.length, name.length) / 3)))
     .sort((a, b) => a.slips - b.slips);
-  return near[0]?.name ?? sharingWords(words, known);
+  return near[0]?.name ?? sharingWords(given, known);
 }
 
 const NAME_LENGTH_MAX = 64;
@@ -27,14 +27,23 @@ function wordsOf(name: string): string[] {
     .sort();
 }
 
-/** One holds all words of the other: `html` and `html_body`, `to_address` and `to`. The only one, else it is a guess. */
-function sharingWords(words: readonly string[], known: readonly string[]): string | null {
+/**
+ * One holds all words of the other, in the singular or the plural: `html` and `html_body`, `event_types` and `events`. The only
+ * one, or of several the only one that begins with it (`text_body` for `text`, beside `auto_text`), else it is a guess.
+ */
+function sharingWords(given: string, known: readonly string[]): string | null {
+  const words = wordsOf(given).map(singular);
   const sharing = known.filter((name) => {
-    const own = wordsOf(name);
+    const own = wordsOf(name).map(singular);
     const [fewer, more] = own.length < words.length ? [own, words] : [words, own];
     return fewer.length > 0 && fewer.every((word) => more.includes(word));
   });
-  return sharing.length === 1 ? (sharing[0] as string) : null;
+  const [only, ...others] = sharing.length > 1 ? sharing.filter((name) => name.startsWith(`${given}_`)) : sharing;
+  return only === undefined || others.length > 0 ? null : only;
+}
+
+function singular(word: string): string {
+  return word.replace(/s$/, "");
 }
 
 /** Letters added, left out, exchanged or swapped with their neighbour (Damerau and Levenshtein). */

@@ -115,7 +115,10 @@ describe("a field that is not known", () => {
         "attachments[0].contentType",
         "did you mean `content_type`?",
       ],
-      ["/v1/send/batch", { emial: [GOOD] }, "emial", "did you mean `emails`?"],
+      ["/v1/send", { ...GOOD, text_body: undefined, text: "x" }, "text", "did you mean `text_body`?"],
+      ["/v1/send/batch", { emial: [GOOD] }, "emails", "required; 'emial' is not known; did you mean `emails`?"],
+      ["/v1/send/batch", GOOD, "emails", "the 'emails' field is required; 'from' is not known"],
+      ["/v1/send/batch", { emails: [GOOD], valdation: "strict" }, "valdation", "did you mean `validation`?"],
       ["/v1/domains", { domain: "a.example", typ: "both" }, "typ", "did you mean `type`?"],
       [
         "/v1/webhooks",
@@ -142,6 +145,7 @@ describe("a field that is not known", () => {
         "'nam' is not known; did you mean `name`?",
       ],
       ["/v1/webhooks", { url: "https://x.example", event: [] }, "event", "did you mean `events`?"],
+      ["/v1/webhooks", { url: "https://x.example", event_types: [] }, "event_types", "did you mean `events`?"],
     ];
     for (const [path, sent, field, says] of cases) {
       const { status, body } = await api.ask("POST", path, sent);

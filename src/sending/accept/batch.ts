@@ -11,6 +11,7 @@ import type { IdempotencyRow } from "./accept.ts";
 import type { Fit } from "./fit.ts";
 
 export const BATCH_MAX = 100;
+const NAME_SHOWN_MAX = 100;
 export const VALIDATIONS = ["permissive", "strict"] as const;
 /** With the largest request it fits into the room that an organization has for its requests (api/load.ts). */
 const RENDERED_BYTES_MAX = 24 * 1024 * 1024;
@@ -76,8 +77,11 @@ function readBatch(body: unknown): { items: unknown[]; strict: boolean } {
   const unstorable = findUnstorable(unknown);
   if (unstorable) throw unstorable;
   const [other] = Object.keys(unknown);
+  if (emails === undefined) {
+    const foreign = other === undefined ? "" : `; '${other.slice(0, NAME_SHOWN_MAX)}' is not known${hint(other)}`;
+    throw invalid("emails", `the 'emails' field is required${foreign}`);
+  }
   if (other !== undefined) throw invalid(other, `the '${other}' field is not known${hint(other)}`);
-  if (emails === undefined) throw invalid("emails", "the 'emails' field is required");
   if (!Array.isArray(emails)) throw invalid("emails", "the 'emails' field must be an array");
   if (validation !== undefined && validation !== null && !VALIDATIONS.includes(validation as "strict")) {
     throw invalid("validation", `the 'validation' field must be one of: ${VALIDATIONS.join(", ")}`);
