@@ -295,6 +295,11 @@ test("a test sends a signed sample of any event now, and answers with the outcom
     const sent = JSON.parse(String(request?.body));
     assert.deepEqual([sent.event, sent.event_id, sent.environment], [event, delivery.event_id, "test"]);
     for (const field of ["timestamp", "email_id", "message_id"]) assert.equal(typeof sent[field], "string", field);
+    assert.doesNotMatch(
+      sent.diag_message ?? "",
+      /^\d/,
+      "as in events of real answers, the codes have fields of their own",
+    );
     const listed = await deliveries(api, `&endpoint_id=${id}`);
     assert.deepEqual(listed[0], delivery);
   }
