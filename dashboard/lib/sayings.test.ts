@@ -203,6 +203,16 @@ describe("why a mail did not arrive", () => {
     assert.deepEqual([said, tone], ["451 4.7.1 Try later", "warn"]);
   });
 
+  it("what Postern itself holds back blames no server", () => {
+    const why = "waits for the next window: the hourly limit of this domain's warming phase (5) is exceeded";
+    const held = recipient({ attempts: 0, bounce_class: "local", next_attempt_at: at(24, 19).toISOString() });
+    const waits = event({ enhanced_code: "4.3.0", message: why });
+    const { title, text, said } = sayWhy({ recipient: held, events: [event({}), waits], nowMs: NOW });
+    assert.equal(title, "Not sent yet: Postern holds it back");
+    assert.equal(text, "No server was asked yet. Postern looks again at 19:00:09.");
+    assert.equal(said, why);
+  });
+
   it("a bounce says what can be done, in Postern's words and in the server's", () => {
     const hard = recipient({
       status: "bounced",

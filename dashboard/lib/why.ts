@@ -98,7 +98,20 @@ const DEFERRALS: Record<string, string> = {
   bad_domain: "the recipient's domain is not there. Check how it is written",
 };
 
-function deferredWhy({ recipient, events, nowMs }: Known): Why {
+/** By the limits of a young domain, a pause, or because the domain is switched off: no server was asked. */
+function heldBackWhy({ recipient, events, nowMs }: Known): Why {
+  const next = recipient.next_attempt_at;
+  return {
+    tone: "warn",
+    title: "Not sent yet: Postern holds it back",
+    text: `No server was asked yet. ${next === null ? "Postern looks again." : `Postern looks again at ${sayShortly(next, nowMs)}.`}`,
+    said: recipient.diag_message ?? lastMessage(events),
+  };
+}
+
+function deferredWhy(known: Known): Why {
+  const { recipient, events, nowMs } = known;
+  if (recipient.attempts === 0) return heldBackWhy(known);
   const next = recipient.next_attempt_at;
   const again = next === null ? "Postern tries again." : `Postern tries again at ${sayShortly(next, nowMs)}.`;
   const host = hostOf(events);

@@ -266,6 +266,18 @@ test("why names the cause and the next step of each kind of failure", async () =
   assert.match(await why(scheduled), /canceled before it left.*Next:/s);
 });
 
+test("why of mail that waits for its domain's limits blames no server", async () => {
+  const { id } = await addVerifiedDomain(api, dns, "slow.example", { warm: false });
+  const scheduled_at = new Date(clock.now() + 60_000).toISOString();
+  const mail = await send("anna@recipient.example", { from: "shop@slow.example", scheduled_at });
+  await api.ask("POST", `/v1/domains/${id}/warming/pause`, { reason: "a campaign went wrong" });
+  clock.move(61_000);
+  await emailWithStatus(api, mail, ["deferred"]);
+  const { out } = await run(["why", mail], { tty: true });
+  assert.match(out, /has not left yet: .*paused \(a campaign went wrong\).*looked at again at .*why slow\.example/s);
+  assert.doesNotMatch(out, /could be reached|The answer was/);
+});
+
 test("why of a domain names what holds its mail: warming, quota, records", async () => {
   const why = async (what: string, key: string) => (await run(["why", what], { tty: true, key })).out;
   assert.match(await why("sender.example", api.live_key), /is verified, and no limit/);

@@ -252,6 +252,7 @@ function explain(email: Email, recipient: Recipient, last: EmailEvent | undefine
             : `Look again in a minute.`,
       };
     case "deferred":
+      if (recipient.attempts === 0) return heldBack(recipient, said, domainOf(email));
       return {
         cause: `${temporary(recipient, said)}${words}`,
         next: recipient.next_attempt_at
@@ -265,6 +266,15 @@ function explain(email: Email, recipient: Recipient, last: EmailEvent | undefine
 
 function domainOf({ from }: Email): string {
   return from.replace(/>.*$/, "").split("@").at(-1) ?? "";
+}
+
+/** No server was asked yet: the limits of a young domain, a pause, or a domain that is switched off hold it. */
+function heldBack({ next_attempt_at }: Recipient, said: string | null, domain: string): Pick<Reason, "cause" | "next"> {
+  const again = next_attempt_at === null ? "It is looked at again" : `It is looked at again at ${next_attempt_at}`;
+  return {
+    cause: `It has not left yet${said === null ? "." : `: ${said.replace(/\.$/, "")}.`}`,
+    next: `${again}; what holds the domain's mail: postern why ${domain}`,
+  };
 }
 
 function temporary({ bounce_code, attempts }: Recipient, said: string | null): string {
