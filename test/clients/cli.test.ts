@@ -278,6 +278,22 @@ test("why of mail that waits for its domain's limits blames no server", async ()
   assert.doesNotMatch(out, /could be reached|The answer was/);
 });
 
+test("why of a domain names the pool whose new addresses have sent what they may today", async () => {
+  await addVerifiedDomain(api, dns, "pooled.example");
+  const made = await api.ask("POST", "/v1/ip-pools", { name: "fresh", ips: [{ ip: "127.0.0.77" }] });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  await api.ask("PUT", "/v1/domains/pooled.example", { ip_pool: "fresh" });
+  const why = async (): Promise<string> => (await run(["why", "pooled.example"], { tty: true })).out;
+  assert.match(await why(), /no limit holds its mail/);
+  const mail = { from: "shop@pooled.example", to: ["anna@recipient.example"], subject: "s", text_body: "t" };
+  await api.ask("POST", "/v1/send/batch", Array(51).fill(mail));
+  await until("fifty are attempted", async () => {
+    const { body } = await api.ask("GET", "/v1/ip-pools/fresh");
+    return body.ip_pool.ips[0].warmup.used_today >= 50;
+  });
+  assert.match(await why(), /pool fresh are new.*the 50 attempts.*after midnight/s);
+});
+
 test("why of a domain names what holds its mail: warming, quota, records", async () => {
   const why = async (what: string, key: string) => (await run(["why", what], { tty: true, key })).out;
   assert.match(await why("sender.example", api.live_key), /is verified, and no limit/);

@@ -141,7 +141,10 @@ async function explainDomain(session: Session, name: string): Promise<void> {
       ),
     );
   if (domain.type === "outbound" || domain.type === "both")
-    reasons.push(...(await limitsOf(session, domain.id, domain.domain)));
+    reasons.push(
+      ...(await limitsOf(session, domain.id, domain.domain)),
+      ...(await poolReasons(session, domain.ip_pool)),
+    );
   if (reasons.length === 0)
     reasons.push(
       aboutDomain(
@@ -155,6 +158,22 @@ async function explainDomain(session: Session, name: string): Promise<void> {
 
 function aboutDomain(state: string, cause: string, next: string): Reason {
   return { recipient: null, state, cause, next };
+}
+
+/** New addresses send no more than some a day; what is over waits in silence. */
+async function poolReasons(session: Session, name: string | null): Promise<Reason[]> {
+  if (name === null) return [];
+  const { ips } = await session.client().ipPools.get(name);
+  const isUsedUp = ips.every(({ warmup }) => warmup !== null && warmup.used_today >= warmup.daily_limit);
+  if (!isUsedUp) return [];
+  const most = ips.reduce((sum, { warmup }) => sum + (warmup?.daily_limit ?? 0), 0);
+  return [
+    aboutDomain(
+      "pool warming",
+      `The addresses of its pool ${name} are new, and have made the ${most} attempts that they may make today.`,
+      `What waits goes on after midnight (UTC). An address that is warm already has warmup set to false: postern ip-pools update ${name}`,
+    ),
+  ];
 }
 
 async function limitsOf(session: Session, id: string, name: string): Promise<Reason[]> {
