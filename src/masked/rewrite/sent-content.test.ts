@@ -67,6 +67,26 @@ test("nothing that a program fetches is changed on the way in, and what it shows
   assert.equal(hider.html(`<base href="https://evil.example/"><p>x</p>`).text, "<p>x</p>");
 });
 
+test("a reference without its semicolon goes on as a browser reads it, whatever was guessed", () => {
+  const forwarded = (guess: string, at: string) => {
+    const { text } = createHider([TOKEN], KEY).html(`<p title="x">${guess.replace("@", at)}</p>`);
+    return text.replace(TOKEN.reverse, "it").replace(guess, "it");
+  };
+  for (const at of ["&#64", "&#0064", "&#x40", "&#X040", "&#64;", "&commat;"]) {
+    assert.equal(forwarded(OWNER, at), '<p title="x">it</p>', at);
+    assert.equal(forwarded("otto.walross@privat.example", at), '<p title="x">it</p>', at);
+  }
+  // Other characters, and names that need theirs: an `&` that no program can take for a reference.
+  for (const [at, read] of [
+    ["&#640", "&#640"],
+    ["&plusmn;", "&plusmn;"],
+    ["&commat", "&amp;commat"],
+    ["&amp;#64", "&amp;#64"],
+  ] as const) {
+    assert.equal(forwarded("otto.walross@privat.example", at), `<p title="x">otto.walross${read}privat.example</p>`);
+  }
+});
+
 test("a link comes back as it was sent, whatever a program that makes text of HTML glues to it", () => {
   const link = `https://evil.example/?e=${OWNER}`;
   for (const [html, quoted] of [

@@ -10,7 +10,17 @@ import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
 import { mayHoldPieces, needlesOf, octetsMayHold, piecesOf } from "./gate/needles.ts";
 import { hiddenForms } from "./hidden-forms.ts";
 import { exchangeLinked } from "./mailto-links.ts";
-import { gluedIn, isFetched, replaceOpaque, SCHEME } from "./opaque-strings.ts";
+import {
+  BLANK,
+  createShelf,
+  gluedIn,
+  isFetched,
+  replaceOpaque,
+  SCHEME,
+  type Shelf,
+  unusedIn,
+} from "./opaque-strings.ts";
+import { letterOf, withPlainLetters } from "./scrub/entity-names.ts";
 import { markupIn, withoutCommentsInTags } from "./scrub/html-markup.ts";
 import {
   createExchanger,
@@ -372,7 +382,6 @@ function shelved(write: Exchange["write"], shelf: Shelf): Exchange["write"] {
 
 // --- strings that stay as they are ------------------------------------------------------------------------------------------
 
-const BLANK = "\ue000";
 /** For the gate no more than a blank's place: part of no word, code or joint. ASCII, because it reads all other text twice. */
 const INERT = "*";
 /** Anybody's reverse address, which is looked for elsewhere. */
@@ -451,46 +460,4 @@ function replaceLines(source: string, isHtml: boolean, write: (line: string, pla
     from = end;
   }
   return out + lines(source.slice(from));
-}
-
-type Shelf = { put(text: string): string; take(text: string): string; clear(text: string): string };
-
-/** A seed that no mark in the text has. */
-function unusedIn(text: string): string {
-  let seed = 0;
-  while (text.includes(`\ue000${seed}-`)) seed += 1;
-  return String(seed);
-}
-
-/** Puts things aside; a mark of no letters stands for each. */
-function createShelf(seed: string): Shelf {
-  const things: string[] = [];
-  const mark = new RegExp(`\\ue000${seed.slice(0, 8)}-(\\d{1,7})\\ue001`, "g");
-  // What was put aside may hold what was put aside before.
-  const take = (text: string): string =>
-    text.replace(mark, (whole, at: string) => {
-      const thing = things[Number(at)];
-      return thing === undefined ? whole : take(thing);
-    });
-  return {
-    put: (text) => `\ue000${seed.slice(0, 8)}-${things.push(text) - 1}\ue001`,
-    take,
-    clear: (text) => text.replace(mark, BLANK),
-  };
-}
-
-const SIGNS: Readonly<Record<string, string>> = {
-  ...{ commat: "@", period: ".", lowbar: "_", plus: "+", percnt: "%", equals: "=", sol: "/", colon: ":" },
-};
-const REFERENCE = /&(?:#0{0,30}\d{2,3}|#x0{0,30}[0-9a-f]{2}|commat|period|lowbar|plus|percnt|equals|sol|colon);/gi;
-
-/** References to letters, digits and the signs of addresses as they read: so any program writes them that quotes the text. */
-function withPlainLetters(html: string): string {
-  return html.includes("&")
-    ? html.replace(REFERENCE, (one) => (/^[A-Za-z0-9@._+%=/:-]$/.test(letterOf(one)) ? letterOf(one) : one))
-    : html;
-}
-
-function letterOf(reference: string): string {
-  return SIGNS[reference.slice(1, -1).toLowerCase()] ?? decodeEntities(reference.replace(/^(&#x?)0+/i, "$1"));
 }

@@ -1,5 +1,6 @@
-// What HTML's named character references (HTML Living Standard §13.5) stand for, as far as an address can be written or
+// What HTML's character references (HTML Living Standard §13.5) stand for, as far as an address can be written or
 // broken with them: ASCII, letters in other shapes, and what is not seen. In any case of their letters, and where a browser shows another sign than the name stands for.
+import { decodeEntities } from "../../../mail/mime/html-entities.ts";
 
 const SIGNS =
   "commat @ period . lowbar _ underbar _ hyphen - dash - plus + percnt % num # semi ; colon : comma , excl ! dollar $ quest ? " +
@@ -32,4 +33,34 @@ function pairs(list: string): [string, string][] {
 export function namedText(name: string): string | undefined {
   const lower = name.toLowerCase();
   return NAMES.get(lower) ?? /^([a-z])(?:scr|fr|opf)$/.exec(lower)?.[1];
+}
+
+/** The signs of addresses, by the names that only a semicolon makes references. */
+const PLAIN_SIGNS: Readonly<Record<string, string>> = {
+  ...{ commat: "@", period: ".", lowbar: "_", plus: "+", percnt: "%", equals: "=", sol: "/", colon: ":" },
+};
+const SIGN_NAMES = Object.keys(PLAIN_SIGNS).join("|");
+/** A number needs no semicolon (HTML Living Standard §13.2.5.80); of a longer number its first digits are nothing. */
+const REFERENCE = new RegExp(
+  `&(?:#0{0,30}\\d{2,3}(?!\\d)|#x0{0,30}[0-9a-f]{2}(?![0-9a-f])|(?:${SIGN_NAMES})(?=;)|(?<bare>${SIGN_NAMES})(?![a-z0-9]*;));?`,
+  "gi",
+);
+
+/**
+ * References to letters, digits and the signs of addresses as they read: so any program writes them that quotes the text. A name
+ * without its semicolon is none, and has its `&` written as such.
+ */
+export function withPlainLetters(html: string): string {
+  return html.includes("&")
+    ? html.replace(REFERENCE, (one, bare?: string) => {
+        if (bare !== undefined) return one.replace("&", "&amp;");
+        return /^[A-Za-z0-9@._+%=/:-]$/.test(letterOf(one)) ? letterOf(one) : one;
+      })
+    : html;
+}
+
+/** What a reference to a letter or to a sign of addresses reads as, with its semicolon or without. */
+export function letterOf(reference: string): string {
+  const closed = reference.endsWith(";") ? reference : `${reference};`;
+  return PLAIN_SIGNS[closed.slice(1, -1).toLowerCase()] ?? decodeEntities(closed.replace(/^(&#x?)0+/i, "$1"));
 }
