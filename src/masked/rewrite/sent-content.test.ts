@@ -47,7 +47,20 @@ test("an address with a comment in it has one token, also where a tag is open ar
   }
 });
 
+const quote = (text: string) => text.replace(/(?<=^|\n)/g, "> ");
+
+/** What the contact reads of its words when a program has changed their forward to `quoted`, and whether the gate is content. */
+function back(hider: ReturnType<typeof createHider>, quoted: string, kind: "text" | "html" = "text") {
+  const none = createReplacer([]);
+  const scrub = createReplacer([{ from: OWNER, to: "alias@mask.example" }]);
+  const sent = { key: KEY, digests: [...hider.digests], tokens: [TOKEN] };
+  const keep = (taken: boolean) =>
+    keepingSent(scrub, { sent, restored: [], seed: "abc", taken, others: none })[kind](quoted).text;
+  return { read: keep(false), left: keep(true) };
+}
+
 const OWNER = "lena.quokka@privat.example";
+const OTHER = "lena.quokkb@privat.example";
 const TOKEN = { reverse: `r.${"c".repeat(26)}@mask.example`, email: OWNER };
 const KEY = "00";
 
@@ -108,6 +121,33 @@ test("a link comes back as it was sent, whatever a program that makes text of HT
     const kept = keepingSent(scrubbed, { sent, restored: [], seed: "seed", taken: false, others }).text(quoted).text;
     assert.equal(kept, quoted, html);
     assert.doesNotMatch(scrubbed.text(quoted).text, /quokka/, "not sent, it is scrubbed");
+  }
+});
+
+test("words of a guess in two lines, and codes in it, come back with the marks of the quote where they were", () => {
+  const forms: ((guess: string) => string)[] = [
+    (guess) => guess.replace("@", " at\r\n"),
+    (guess) => guess.replace("@", " at \r\n").replace(".example", " dot example"),
+    (guess) => `see ${guess.replace("@", " [at]\r\n")} there`,
+    (guess) => guess.replace("@", "%40").replace(".example", ".ex\r\nample"),
+    (guess) => guess.replace("@", "\\u0040").replace("privat", "pri\r\nvat"),
+    (guess) => guess.replace("@", "%\r\n40"),
+  ];
+  for (const [at, form] of forms.entries()) {
+    for (const guess of [OWNER, OTHER]) {
+      const hider = createHider([TOKEN], KEY);
+      const quoted = quote(hider.text(form(guess)).text);
+      assert.equal(back(hider, quoted).read, quote(form(guess)), `${at} ${guess}`);
+    }
+  }
+  for (const guess of [OWNER, OTHER]) {
+    const hider = createHider([TOKEN], KEY);
+    const { text } = hider.html(`<p>${guess.replace("@", "\n   @")}</p>`);
+    const html = rejoining({ key: KEY, digests: [...hider.digests, ...hider.lines], tokens: [TOKEN] }, "abc")(
+      text,
+      true,
+    );
+    assert.equal(back(hider, html, "html").read, `<p>${guess.replace("@", " @")}</p>`);
   }
 });
 

@@ -170,7 +170,7 @@ function exchanging(
       digests.add(tokenDigest(key, spelled));
       return [...address];
     };
-    return { from, anywhere: false, write };
+    return { from, anywhere: false, write, comesBack: true };
   });
   const blanks = forms.map(({ from }): Exchange => {
     return { from, anywhere: false, write: (units) => (isLeft(units) ? null : [BLANK]) };

@@ -34,6 +34,8 @@ export type Exchange = {
   /** Found wherever its letters stand, with or without its tag. */
   anywhere: boolean;
   write(units: readonly string[], { isHtml, isTouched }: WrittenIn): readonly string[] | null;
+  /** It comes back letter by letter: what stands between its letters stays behind as many, and so do line ends in its words. */
+  comesBack?: boolean;
 };
 
 /** `isTouched`: letters stand right beside it in the source. */
@@ -69,6 +71,7 @@ type Rule = {
   kind: "address" | "words" | "reverse";
   kept: ReadonlySet<string>;
   write?: Exchange["write"];
+  comesBack?: boolean;
 };
 /**
  * A way of reading: as mere text, to see whether there is anything at all, and with the places where it came from. `tags`
@@ -181,10 +184,18 @@ export function createReplacer(replacements: readonly Replacement[], reverseTo?:
 
 /** The same where what stands for an address depends on how it is written. */
 export function createExchanger(exchanges: readonly Exchange[]): Replacer {
-  const ruleOf = ({ from, anywhere, write }: Exchange): Rule => {
+  const ruleOf = ({ from, anywhere, write, comesBack = false }: Exchange): Rule => {
     const found = from.includes("@") ? "address" : "words";
     const kind = anywhere ? "reverse" : found;
-    return { pattern: lazily(() => patternOf(from)), needed: neededOf(from), to: "", kind, kept: new Set(), write };
+    return {
+      pattern: lazily(() => patternOf(from)),
+      needed: neededOf(from),
+      to: "",
+      kind,
+      kept: new Set(),
+      write,
+      comesBack,
+    };
   };
   const sorted = [...exchanges].sort((a, b) => b.from.length - a.from.length);
   const replacer = replacerOf(lazily(() => sorted.map(ruleOf)));
@@ -357,14 +368,16 @@ function replaceIn(source: string, reading: Within, rules: readonly Rule[]): Rep
 type Match = Place & { goes: boolean };
 
 function findIn(view: View, source: string, rule: Rule, reading: Within): Found[] {
-  const { to, write } = rule;
+  const { to, write, comesBack = false } = rule;
   return matchesIn(view, source, rule).flatMap((place) => {
     const { from, separator } = place;
     const [first, last] = [view.starts[from] as number, view.ends[place.to - 1] as number];
     if (write) {
       const within = { isHtml: reading.isHtml, isTouched: isTouchedIn(source, first, last) };
-      const whole = { ...place, isWhole: reading.isWhole === true };
-      const written = exchanged(view, source, whole, (units) => write(units, within));
+      const { units, between } = piecesOf(view, source, { ...place, isWhole: reading.isWhole === true });
+      const written = comesBack
+        ? exchanged(inLetters({ units, between }, reading.isHtml), (letters) => write(letters, within))
+        : exchanged({ units, between }, (letters) => write(letters, within));
       return written === null ? [] : [{ first, last, written }];
     }
     const address = separator === null || separator === "@" ? to : to.replace("@", () => separator);
@@ -403,13 +416,14 @@ function isTouchedIn(source: string, first: number, last: number): boolean {
   return /[\p{L}\p{N}_.+-]$/u.test(before) || /^(?:[.-]?[\p{L}\p{N}]|_)/u.test(after);
 }
 
-/** What stands for a place in the view, with what the view passed over in it behind as many letters as before. */
-function exchanged(
+/** The letters of a place in the view as the source has them, and what the view passed over behind so many of them. */
+type Pieces = { units: string[]; between: Map<number, string> };
+
+function piecesOf(
   { starts, ends }: View,
   source: string,
   place: { from: number; to: number; isWhole: boolean },
-  write: (units: readonly string[]) => readonly string[] | null,
-): string | null {
+): Pieces {
   const units: string[] = [];
   const between = new Map<number, string>();
   for (let at = place.from; at < place.to; at += 1) {
@@ -420,6 +434,54 @@ function exchanged(
     else if (before !== "") between.set(units.length, before);
     units.push(source.slice(start, end));
   }
+  return { units, between };
+}
+
+/** A line end with the blanks and the marks of quotes around it. */
+const LINE_END = /([\s>|]*[\r\n][\s>|]*)/;
+
+/**
+ * The same with places by the letters that come back, where a code in a text is as many as it has, and with line ends as no
+ * letters, wherever they stand: a quote puts its own marks there.
+ */
+function inLetters({ units, between }: Pieces, isHtml: boolean): Pieces {
+  const kept: Pieces = { units: [], between: new Map() };
+  let letters = 0;
+  const pass = (text: string) => {
+    if (text !== "") kept.between.set(letters, (kept.between.get(letters) ?? "") + text);
+  };
+  const keep = (unit: string) => {
+    const pieces = unit.split(LINE_END);
+    kept.units.push(pieces.length === 1 ? unit : pieces.filter((_, at) => at % 2 === 0).join(""));
+    for (const [at, piece] of pieces.entries()) {
+      if (at % 2 === 1) pass(piece);
+      else letters += isHtml && unit.startsWith("&") ? Number(at === 0) : [...piece].length;
+    }
+  };
+  let gap: { text: string; isLetter: boolean }[] = [];
+  const closeGap = () => {
+    const isBreak = gap.some(({ text }) => /[\r\n]/.test(text));
+    for (const { text, isLetter } of gap) (isLetter && !isBreak ? keep : pass)(text);
+    gap = [];
+  };
+  for (const [at, unit] of units.entries()) {
+    gap.push({ text: between.get(at) ?? "", isLetter: false });
+    const isBlank = /^[\s>|]$/.test(unit);
+    if (isBlank) gap.push({ text: unit, isLetter: true });
+    else {
+      closeGap();
+      keep(unit);
+    }
+  }
+  closeGap();
+  return kept;
+}
+
+/** What stands for these letters, with what stood between them behind as many. */
+function exchanged(
+  { units, between }: Pieces,
+  write: (units: readonly string[]) => readonly string[] | null,
+): string | null {
   const written = write(units);
   if (written === null) return null;
   const pieces = written.map((unit, at) => (between.get(at) ?? "") + unit);
