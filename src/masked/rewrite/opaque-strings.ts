@@ -40,6 +40,13 @@ export function gluedIn(html: string): string[] {
   return tags.length === 0 ? [] : [...new Set(found)];
 }
 
+/** What was put aside, with the word of the next line: an address may begin in a link and go on behind its line. */
+export function brokenIn(kept: string): string[] {
+  return [...kept.matchAll(BROKEN)].map(({ groups: { mark, next } = {} }) => `${mark}${next}`);
+}
+
+const BROKEN = /(?<mark>\ue000[^\ue000\ue001]*\ue001)[ \t]*\r?\n[\s>|]*(?<next>[^\s<>"'\ue000\ue001]{1,300})/g;
+
 /** Where lines end depends on the program: nowhere, at paragraphs, at cells and items as well. */
 const LINE_TAGS = [/^$/, /^<\/?(?:br|p|div)\b/i, /^<\/?(?:br|p|div|li|tr|td|th|h[1-6]|blockquote)\b/i];
 

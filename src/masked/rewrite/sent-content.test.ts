@@ -171,6 +171,20 @@ test("what a picture is fetched from comes back in the brackets of a program tha
   }
 });
 
+test("an address that begins in a link and goes on in the next line comes back", () => {
+  const forms: ((guess: string) => string)[] = [
+    (guess) => `see\r\nhttps://${guess.replace("@", "@\r\n")}/x\r\nthere`,
+    (guess) => `https://evil.example/${guess.replace("privat", "privat\r\n")}`,
+  ];
+  for (const [at, form] of forms.entries()) {
+    for (const guess of [OWNER, OTHER]) {
+      const hider = createHider([TOKEN], KEY);
+      const quoted = quote(hider.text(form(guess)).text);
+      assert.equal(back(hider, quoted).read, quote(form(guess)), `${at} ${guess}`);
+    }
+  }
+});
+
 test("packed text that is too long comes back, whatever stands in its beginning or its end", () => {
   const none = createReplacer([]);
   const long = "x".repeat(300_000);

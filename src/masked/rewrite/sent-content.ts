@@ -12,6 +12,7 @@ import { hiddenForms } from "./hidden-forms.ts";
 import { exchangeLinked } from "./mailto-links.ts";
 import {
   BLANK,
+  brokenIn,
   createShelf,
   gluedIn,
   isFetched,
@@ -113,9 +114,12 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
       return isFetched(text) ? shelf.put(text) : text;
     });
     const glued = isHtml ? gluedIn(source).filter((text) => !opaque.includes(text)) : [];
+    const broken = brokenIn(kept).map(shelf.take);
+    let isBroken = false;
     // All at once first: most mail has many links and the mailbox in none.
-    if (holds([...opaque, ...glued].join("\x01"))) {
+    if (holds([...opaque, ...glued, ...broken].join("\x01"))) {
       glued.forEach(isKept);
+      isBroken = broken.some(holds);
       kept = replaceOpaque(source, isHtml, (text, plain) =>
         isKept(plain) || isFetched(text) ? shelf.put(text) : text,
       );
@@ -125,7 +129,8 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     const hidden = count === 0 ? source : shelf.take(text);
     // What the exchanger was not asked about does not stand there.
     const bare = by.asked.any ? by.blank[isHtml ? "html" : "text"](kept).text : kept;
-    for (const piece of leftIn(bare, isHtml, { shelf, gate })) digests.add(sentDigest(key, piece));
+    const left = isBroken ? linesOf(shelf.take(bare), isHtml) : leftIn(bare, isHtml, { shelf, gate });
+    for (const piece of left) digests.add(sentDigest(key, piece));
     return { text: hidden, count };
   };
   const lines = new Set<string>();
@@ -417,12 +422,17 @@ function leftIn(source: string, isHtml: boolean, { shelf, gate }: Left): string[
     return "";
   });
   if (!isLeft(rest) && !(isHtml && isFoundIn(asText(shelf.clear(rest)), false, gate))) return pieces;
-  const whole = shelf.take(source);
-  replaceLines(whole, isHtml, (line, plain) => {
-    pieces.push(normalLine(plain));
+  return [...pieces, ...linesOf(shelf.take(source), isHtml)];
+}
+
+/** Its lines, as they are known when they come back. */
+function linesOf(source: string, isHtml: boolean): string[] {
+  const lines: string[] = [];
+  replaceLines(source, isHtml, (line, plain) => {
+    lines.push(normalLine(plain));
     return line;
   });
-  return isHtml ? [...pieces, ...joinedLines(whole)] : pieces;
+  return isHtml ? [...lines, ...joinedLines(source)] : lines;
 }
 
 /** Texts between tags that have several lines, as programs write them in one: line ends in HTML are blanks. */
