@@ -100,3 +100,22 @@ test("over random mails, what the mailbox gets is the same with its address as w
   assert.deepEqual(different.slice(0, 12), []);
   assert.ok(held > count / 3, "the mailbox stands in them");
 });
+
+test("lines of DelSp=yes go on as one, whatever stands where they were broken: not every program joins them", () => {
+  for (const guess of [MAILBOX, OTHER]) {
+    const text = `Hello ${guess.replace("real", "re \nal").replace("walross", "wal \nross")} and \nmore\n> quo \n> ted\n`;
+    for (const head of ["Content-Type: text/plain; format=flowed; delsp=yes\n", ""]) {
+      const given = `From: shop@example.com\n${head}\n${text}`.replaceAll("\n", "\r\n");
+      const hider = createHider([{ reverse: TOKEN, email: MAILBOX }], "00");
+      const { root } = parseStructure(buildForward(Buffer.from(given), { ...PARTS, hider }), defaultParseLimits);
+      const { type, parameters, body } = root;
+      const read = decodeTransfer(body, fieldOf(root, "content-transfer-encoding")).bytes.toString();
+      if (head === "") {
+        assert.match(read, /and \r\nmore/, "a mail in another format keeps its lines");
+        continue;
+      }
+      assert.deepEqual([type, parameters.get("format"), parameters.get("delsp")], ["text/plain", undefined, undefined]);
+      assert.equal(read.replace(TOKEN, guess), `Hello ${guess} andmore\r\n> quoted\r\n`);
+    }
+  }
+});

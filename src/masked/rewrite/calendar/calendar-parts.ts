@@ -19,6 +19,7 @@ import { fileHeader } from "../../../mail/mime/part-headers.ts";
 import { encodeBase64, encodeText } from "../../../mail/mime/write/encode-body.ts";
 import { textHeader } from "../../../mail/mime/write/encode-header.ts";
 import { oneLine } from "../header-fields.ts";
+import { unwrapFlowed } from "../scrub/flowed.ts";
 import { isCard } from "../scrub/part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "../scrub/part-fields.ts";
 import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts";
@@ -246,7 +247,8 @@ function readable(work: Work, part: Part, range: Range): Edit[] {
   if (!isInline && hider === null) return [];
   const octets = isInline || isCard(part) || !isFile(part) ? null : octetsOf(content, label);
   const text = octets ?? decodeText(content, label).text;
-  const bare = isInline ? text.replace(new RegExp(INLINE, "gim"), "| $&") : text;
+  const joined = hider !== null && isGlued(part) ? unwrapFlowed(text, true) : text;
+  const bare = isInline ? joined.replace(new RegExp(INLINE, "gim"), "| $&") : joined;
   const hidden = hider === null ? bare : hideIn(hider, part, bare);
   if (isCard(part)) noteCards(work, hidden);
   const file = octets === null ? null : octetFile(hidden, label);
@@ -254,7 +256,7 @@ function readable(work: Work, part: Part, range: Range): Edit[] {
   if (file !== null) noteFile(work, () => file.bytes);
   if (hidden === text) return [];
   if (file !== null) return tokenized(work, part, range, file);
-  if (!isInline) return tokenized(work, part, range, changedFile(hidden, content, label));
+  if (!isInline && joined === text) return tokenized(work, part, range, changedFile(hidden, content, label));
   const { encoding, body } = encodeText(hidden);
   const bytes = typeof body === "string" ? Buffer.from(body, "latin1") : body;
   return written(work, part, range, { type: `${part.type}; charset=utf-8`, encoding, body: bytes });
@@ -279,6 +281,15 @@ function tokenized(work: Work, part: Part, range: Range, { bytes, charset }: Tex
   });
   const type = `${part.type}; charset=${charset ?? "utf-8"}${words.join("")}`;
   return written(work, part, range, { type, encoding: "base64", body });
+}
+
+/**
+ * Does its reader put together words that stand in two lines (RFC 3676, DelSp=yes)? Programs that know nothing of it quote them
+ * as they stand, and a token would be broken elsewhere: so each of its lines goes on as one, whatever it holds.
+ */
+function isGlued(part: Part): boolean {
+  const has = (name: string, value: string) => part.parameters.get(name)?.trim().toLowerCase() === value;
+  return part.type === "text/plain" && !isFile(part) && has("format", "flowed") && has("delsp", "yes");
 }
 
 function noteCards({ people: { hider } }: Work, text: string): void {
