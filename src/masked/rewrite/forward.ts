@@ -52,7 +52,7 @@ const MARKS_MAX = 20;
 export function buildForward(given: Buffer, parts: ForwardParts): Buffer {
   const { hider } = parts;
   const bytes = guardCalendars(given, { known: parts.calendar, author: parts.from.email, hider });
-  const hidden = (text: string) => hider?.text(text).text ?? text;
+  const hidden = (text: string) => hider?.field(text).text ?? text;
   const { headers, text_offset } = splitMessage(bytes);
   const value = fieldReader(bytes);
   const head = [

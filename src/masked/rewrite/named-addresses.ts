@@ -28,9 +28,17 @@ export function noticingAddresses(hider: ContentHider) {
       return read(source);
     };
   };
-  const { text, html, id, file, name } = hider;
+  const { text, html, id, field, file, name } = hider;
   return {
-    hider: { ...hider, text: along(text), html: along(html), id: along(id), file: along(file), name: along(name) },
+    hider: {
+      ...hider,
+      text: along(text),
+      html: along(html),
+      id: along(id),
+      field: along(field),
+      file: along(file),
+      name: along(name),
+    },
     count: () => counted.size,
     named: () => [...named],
   };

@@ -11,7 +11,7 @@ import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import { hiddenForms } from "./hidden-forms.ts";
 import { withRuns } from "./scrub/encoded-runs.ts";
 import { telling } from "./scrub/own-name.ts";
-import { createReplacer, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
+import { createReplacer, type Replaced, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { PART_LIMITS, type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
 import { keepingSent, objectDigest, rejoining, restoring, type SentContent } from "./sent-content.ts";
 import { type Reported, type ReportedLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
@@ -128,6 +128,16 @@ function withoutBegin(subject: string): string {
   return subject.replace(/-{5,}(?=BEGIN PGP )/gi, "");
 }
 
+/** What programs write before the subject of the mail that they answer: `Re:`, `AW:`, `RE[2]:`, `回复：`. */
+const ANSWERING = /^(?:\p{L}{1,12}(?:\[\d{1,3}\]|\(\d{1,3}\))?[ \u00a0]?[:：]\s*)+/u;
+
+/** The contact's own subject is known as it came, without what an answer puts before it. */
+function subjectOf(subject: string, { text }: Replacer): Replaced {
+  const [before = ""] = ANSWERING.exec(subject) ?? [];
+  const [first, rest] = [text(before), text(subject.slice(before.length))];
+  return { text: first.text + rest.text, count: first.count + rest.count };
+}
+
 /** Of From, for the name in it. */
 const FROM_MAX = 1_000;
 
@@ -151,7 +161,7 @@ function write(bytes: Buffer, order: ReplyOrder, steps: ReplySteps, { taken, isC
   };
   const scrubbed = steps.scrub(bytes, tools);
   if (scrubbed.kind === "refused") return scrubbed;
-  const subject = replacers.strict.text(withoutBegin(value("subject").slice(0, SUBJECT_MAX)));
+  const subject = subjectOf(withoutBegin(value("subject").slice(0, SUBJECT_MAX)), replacers.strict);
   const { to, cc, in_reply_to, references } = taken ? withoutGiven(order) : order;
   const head = [
     mailboxHeader("From", [order.from]),

@@ -9,6 +9,8 @@ import { carrier } from "./carriers.fixture.ts";
 import { findLeaks } from "./gate/leak-gate.ts";
 import { differenceOf, KINDS, PAIRS, play } from "./oracle-play.fixture.ts";
 import { diceOf, disguise } from "./random-tree.fixture.ts";
+import { buildReply } from "./reply.ts";
+import { order } from "./reply-order.fixture.ts";
 import { createReplacer } from "./scrub/replace-addresses.ts";
 import { createHider, keepingSent, rejoining, tokenDigest } from "./sent-content.ts";
 
@@ -183,6 +185,34 @@ test("an address that begins in a link and goes on in the next line comes back",
       assert.equal(back(hider, quoted).read, quote(form(guess)), `${at} ${guess}`);
     }
   }
+});
+
+test("a subject with blanks in a guess, in which the gate reads as in one, is known as a whole", () => {
+  for (const subject of ["your lena .quokka@privat.example", "l e n a . q u o k k a @ p r i v a t . e x a m p l e"]) {
+    const hider = createHider([TOKEN], KEY);
+    const { text } = hider.field(subject);
+    const { read, left } = back(hider, text);
+    assert.equal(read, subject);
+    const head = Buffer.from(`Subject: ${left}\r\n\r\n`);
+    assert.deepEqual(findLeaks(head, { addresses: [OWNER], names: [], allowed: "nothing", given: [] }), []);
+  }
+  assert.equal(createHider([TOKEN], KEY).field(`for ${OWNER}`).text, `for ${TOKEN.reverse}`);
+});
+
+test("an answer to such a subject leaves, whatever its program writes before it, and any other is held", () => {
+  const subject = "your lena .quokka@privat.example";
+  const hider = createHider([TOKEN], KEY);
+  hider.field(subject);
+  const given = { ...order(OWNER), sent: { key: KEY, digests: [...hider.digests], tokens: [TOKEN] } };
+  for (const before of ["", "Re: ", "AW: Re: ", "RE[2]: ", "=?utf-8?B?5Zue5aSN77ya?= "]) {
+    const reply = buildReply(Buffer.from(`From: Anna <${OWNER}>\r\nSubject: ${before}${subject}\r\n\r\nhi\r\n`), given);
+    assert.equal(reply.kind, "built", before);
+  }
+  const other = buildReply(
+    Buffer.from(`From: ${OWNER}\r\nSubject: Re: lena .quokka@privat.example\r\n\r\nhi\r\n`),
+    given,
+  );
+  assert.equal(other.kind, "held", "words of the author's own");
 });
 
 test("packed text that is too long comes back, whatever stands in its beginning or its end", () => {

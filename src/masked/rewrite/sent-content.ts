@@ -78,6 +78,8 @@ export function objectDigest(key: string, mark: string): string {
 export type ContentHider = Replacer & {
   /** Of a Message-ID, which no program breaks into lines. */
   id(text: string): Replaced;
+  /** Of a field of a head, in which the gate reads what stands on both sides of a blank as one. */
+  field(text: string): Replaced;
   /** Of an attached file, which stays as it is otherwise. */
   file(text: string): Replaced;
   /** Remembers cards and calendars, as the mailbox gets them. */
@@ -137,12 +139,20 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   const noted = notingLines(key, lines);
   const linkDigests = new Set<string>();
   const link = createLinker({ tokens, linked, key, digests: linkDigests });
+  const text = remembered((source: string) => noted(source, false, hide(source, false, exchanger.text)));
+  const field = (source: string) => {
+    const hidden = text(source);
+    const isFound = !holdsNone(source.replace(/\s+/g, ""), pieces) && isFoundInField(hidden.text, gate);
+    if (isFound) digests.add(sentDigest(key, normalLine(inPages.blank.text(source).text)));
+    return hidden;
+  };
   return {
     digests,
     linked: linkDigests,
     lines,
     noteObjects: notingObjects(key, linkDigests),
-    text: remembered((source) => noted(source, false, hide(source, false, exchanger.text))),
+    text,
+    field,
     html: remembered((given) => {
       const source = withPlainLetters(withoutCommentsInTags(given)).replace(BASE, "");
       return noted(source, true, link(source, hide(source, true, exchanger.html)));
@@ -393,12 +403,19 @@ function shelved(write: Exchange["write"], shelf: Shelf): Exchange["write"] {
 const INERT = "*";
 /** Anybody's reverse address, which is looked for elsewhere. */
 const REVERSE = /r\.[a-z2-7]{26}/gi;
+const TOKEN = /r\.[a-z2-7]{26}(?:\+[a-z2-7]*)?@/gi;
 
 /** Would the leak gate find anything in a text that these lines stand in? */
 function isFoundIn(text: string, isHtml: boolean, secrets: Secrets): boolean {
   const head = `Content-Type: text/${isHtml ? "html" : "plain"}; charset=utf-8\r\n\r\n`;
   const plain = text.replace(REVERSE, BLANK).replaceAll(BLANK, INERT);
   return findLeaks(Buffer.from(head + plain), secrets).length > 0;
+}
+
+/** Would it find anything in a field? */
+function isFoundInField(value: string, secrets: Secrets): boolean {
+  const plain = value.replace(TOKEN, INERT).replace(/[\r\n]+/g, " ");
+  return findLeaks(Buffer.from(`Subject: ${plain}\r\n\r\n`), secrets).length > 0;
 }
 
 /** Would it find anything in the name of a file? */

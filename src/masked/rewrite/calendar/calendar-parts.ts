@@ -321,7 +321,7 @@ function hiddenHead({ root, bytes, people: { hider } }: Work): Edit[] {
   return root.headers.flatMap(({ name, raw }) => {
     if (/^content-/i.test(name)) return [];
     const value = readableValue(unfoldedValue(raw));
-    const { text, count } = hider.text(value);
+    const { text, count } = hider.field(value);
     return count === 0 ? [] : [bodyEdit(rangeOf(raw, bytes), Buffer.from(textHeader(name, oneLine(text))))];
   });
 }
