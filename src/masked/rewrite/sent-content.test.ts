@@ -215,6 +215,13 @@ test("an answer to such a subject leaves, whatever its program writes before it,
   assert.equal(other.kind, "held", "words of the author's own");
 });
 
+test("a blank that does not break comes back as programs write it", () => {
+  const hider = createHider([TOKEN], KEY);
+  const { text } = hider.html(`<p>${OWNER.replace("@", "&nbsp;@")}</p>`);
+  assert.doesNotMatch(text, /quokka/);
+  assert.equal(back(hider, text, "html").read, `<p>${OWNER.replace("@", "&nbsp;@")}</p>`);
+});
+
 test("packed text that is too long comes back, whatever stands in its beginning or its end", () => {
   const none = createReplacer([]);
   const long = "x".repeat(300_000);

@@ -85,7 +85,8 @@ export function withSeparator(units: readonly string[], email: string): string[]
   return [...email].map((char) => (char === "@" ? separator : char));
 }
 
-const MARKUP: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+/** As programs write HTML that they parsed (HTML Living Standard §13.3). */
+const MARKUP: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "\u00a0": "&nbsp;" };
 
 function escaped(unit: string): string {
   return MARKUP[unit] ?? unit;
