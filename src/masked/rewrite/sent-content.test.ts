@@ -215,6 +215,27 @@ test("an answer to such a subject leaves, whatever its program writes before it,
   assert.equal(other.kind, "held", "words of the author's own");
 });
 
+test("the owner's own words are no contact's, where that wrote the mailbox in references into a file", () => {
+  const references = (text: string) => text.replace(/./g, (char) => `&#${char.charCodeAt(0)};`);
+  const files = [
+    (guess: string) => `<x>${references(guess)}</x>`,
+    (guess: string) => `<list><y>first@x.example</y>\n<y>${references(guess)}, &#49;</y>\n</list>`,
+    (guess: string) => `see\n"${references(guess)}"\n<b>x</b>`,
+  ];
+  for (const file of files) {
+    for (const guess of [OWNER, OTHER]) {
+      const hider = createHider([TOKEN], KEY);
+      const { text } = hider.file(file(guess));
+      assert.equal(text, file(guess), "its references stay");
+      assert.equal(back(hider, text, "html").read, text);
+      for (const kind of ["text", "html"] as const) {
+        const { read } = back(hider, `I am ${OWNER}, "${OWNER}".\r\n${OWNER}\r\n`, kind);
+        assert.doesNotMatch(read, /quokka/, "the author's own words");
+      }
+    }
+  }
+});
+
 test("a blank that does not break comes back as programs write it", () => {
   const hider = createHider([TOKEN], KEY);
   const { text } = hider.html(`<p>${OWNER.replace("@", "&nbsp;@")}</p>`);

@@ -16,13 +16,18 @@ import {
   createShelf,
   gluedIn,
   isFetched,
+  knownAs,
+  linesOf,
+  normalLine,
+  replaceLines,
   replaceOpaque,
+  replaceWords,
   SCHEME,
   type Shelf,
   unusedIn,
 } from "./opaque-strings.ts";
 import { letterOf, withPlainLetters } from "./scrub/entity-names.ts";
-import { markupIn, withoutCommentsInTags } from "./scrub/html-markup.ts";
+import { withoutCommentsInTags } from "./scrub/html-markup.ts";
 import {
   createExchanger,
   createReplacer,
@@ -102,11 +107,17 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   // What cannot be read to its end comes back as well, whatever it holds: the gate would hold it.
   const isReadAs = ({ texts, isCut }: Readings) => isCut || texts.some(({ text }) => reads(text));
   const holds = remembered((text) => found.name(text).count > 0 || isReadAs(encodedReadings(text)));
+  // An address alone is let out for nobody: the author's own would be.
+  const isBare = (piece: string) => {
+    const { text } = found.text(piece);
+    if (!piece.includes("@")) return false;
+    return tokens.some(({ reverse }) => text.includes(reverse) && !/[\p{L}\p{N}]/u.test(text.replaceAll(reverse, "")));
+  };
   const gate = { addresses: forms.map(({ from }) => from), names: [], allowed: "nothing" as const, given: [] };
   const inPages = exchanging(forms, { key, digests, inFile: false });
   const inFiles = exchanging(forms, { key, digests, inFile: true });
   const { exchanger } = inPages;
-  const isKept = keptForms({ key, digests, holds });
+  const isKept = keptForms({ key, digests, holds, isBare });
   const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced, by = inPages) => {
     if (!isHtml && holdsNone(source, pieces)) return { text: source, count: 0 };
     const shelf = createShelf(unusedIn(source));
@@ -131,8 +142,9 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     const hidden = count === 0 ? source : shelf.take(text);
     // What the exchanger was not asked about does not stand there.
     const bare = by.asked.any ? by.blank[isHtml ? "html" : "text"](kept).text : kept;
-    const left = isBroken ? linesOf(shelf.take(bare), isHtml) : leftIn(bare, isHtml, { shelf, gate });
-    for (const piece of left) digests.add(sentDigest(key, piece));
+    const isFile = by === inFiles;
+    const left = isBroken ? linesOf(shelf.take(bare), isHtml, isFile) : leftIn(bare, isHtml, { shelf, gate, isFile });
+    for (const piece of left) if (!isBare(piece)) digests.add(sentDigest(key, piece));
     return { text: hidden, count };
   };
   const lines = new Set<string>();
@@ -193,12 +205,14 @@ function exchanging(
   return { exchanger: createExchanger(tokens), blank: createExchanger(blanks), asked };
 }
 
+type Keep = { key: string; digests: Set<string>; holds(text: string): boolean; isBare(text: string): boolean };
+
 /** Is it a string that holds a mailbox, and so is to come back as it is? Its forms are remembered. */
-function keptForms({ key, digests, holds }: { key: string; digests: Set<string>; holds(text: string): boolean }) {
+function keptForms({ key, digests, holds, isBare }: Keep) {
   return (plain: string): boolean => {
     const forms = [plain, ...linkForms(plain), plain.replace(SCHEME, "")];
     if (!forms.some(holds)) return false;
-    for (const form of forms) digests.add(sentDigest(key, form));
+    for (const form of forms) if (!isBare(form)) digests.add(sentDigest(key, form));
     return true;
   };
 }
@@ -318,6 +332,12 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
   if (digests.size === 0 && restored.length === 0) return replacer;
   const isSent = (spelled: string) => digests.has(tokenDigest(sent.key, spelled));
   const isKnown = (plain: string) => digests.has(sentDigest(sent.key, plain));
+  const isAlone = (plain: string) => {
+    const letters = plain.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "").toLowerCase();
+    return sent.tokens.some(({ email }) => letters === email.toLowerCase());
+  };
+  const isSpelled = (piece: string, plain: string) =>
+    (isKnown(normalLine(plain)) && !isAlone(plain)) || (piece.includes("&") && isKnown(knownAs(piece, plain, true)));
   const readers = [...sent.tokens, ...(sent.linked ?? [])].map((token) => tokenReader(token, isSent, seed));
   const run = (source: string, isHtml: boolean, kind: keyof Replacer): Replaced => {
     const shelf = createShelf(seed);
@@ -334,12 +354,12 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
       return { text: taken ? "" : shelf.take(exchanged.text), count: exchanged.count };
     }
     const whole = replaceLines(exchanged.text, isHtml, (line, plain) =>
-      digests.has(sentDigest(sent.key, normalLine(shelf.clear(plain)))) ? shelf.put(others[kind](line).text) : line,
+      isSpelled(shelf.clear(line), shelf.clear(plain)) ? shelf.put(others[kind](line).text) : line,
     );
     const words =
       digests.size === 0
         ? whole
-        : replaceWords(whole, isHtml, (word, plain) => (isKnown(plain) ? shelf.put(word) : inBrackets(word)));
+        : replaceWords(whole, isHtml, (word, plain) => (isSpelled(word, plain) ? shelf.put(word) : inBrackets(word)));
     const kept = replaceOpaque(words, isHtml, (text, plain) => (isKnown(plain) ? shelf.put(text) : text));
     const { text, count, ...of } = replacer[kind](kept);
     return { text: taken ? shelf.clear(text) : shelf.take(text), count: count + exchanged.count, ...of };
@@ -425,68 +445,19 @@ function isNamedIn(name: string, secrets: Secrets): boolean {
   return findLeaks(Buffer.from(head), secrets).length > 0;
 }
 
-type Left = { shelf: Shelf; gate: Secrets };
+type Left = { shelf: Shelf; gate: Secrets; isFile: boolean };
 
 /** The words, and where that is not enough the lines, in which the gate would find what nothing here did. */
-function leftIn(source: string, isHtml: boolean, { shelf, gate }: Left): string[] {
+function leftIn(source: string, isHtml: boolean, { shelf, gate, isFile }: Left): string[] {
   const isLeft = (text: string) => isFoundIn(shelf.clear(text), isHtml, gate);
   const asText = (text: string) => decodeEntities(isHtml ? text.replace(/<[^<>]*>/g, "\n") : text);
   if (!isLeft(source) && !(isHtml && isFoundIn(asText(shelf.clear(source)), false, gate))) return [];
   const pieces: string[] = [];
   const rest = replaceWords(source, isHtml, (word, plain) => {
     if (!isFoundIn(shelf.clear(plain), false, gate)) return word;
-    pieces.push(normalLine(plain));
+    pieces.push(knownAs(word, plain, isFile));
     return "";
   });
   if (!isLeft(rest) && !(isHtml && isFoundIn(asText(shelf.clear(rest)), false, gate))) return pieces;
-  return [...pieces, ...linesOf(shelf.take(source), isHtml)];
-}
-
-/** Its lines, as they are known when they come back. */
-function linesOf(source: string, isHtml: boolean): string[] {
-  const lines: string[] = [];
-  replaceLines(source, isHtml, (line, plain) => {
-    lines.push(normalLine(plain));
-    return line;
-  });
-  return isHtml ? [...lines, ...joinedLines(source)] : lines;
-}
-
-/** Texts between tags that have several lines, as programs write them in one: line ends in HTML are blanks. */
-function joinedLines(html: string): string[] {
-  let from = 0;
-  const texts = [...markupIn(html), { start: html.length, end: html.length }].map(({ start, end }) => {
-    const text = html.slice(from, start).replace(/^[>|\s]*/, "");
-    from = end;
-    return text.trimEnd();
-  });
-  return texts.filter((text) => /[\r\n]/.test(text)).map((text) => normalLine(decodeEntities(text)));
-}
-
-function replaceWords(source: string, isHtml: boolean, write: (word: string, plain: string) => string): string {
-  return source.replace(/[^\s<>"'\ue000\ue001]{8,20000}/g, (word) => write(word, isHtml ? decodeEntities(word) : word));
-}
-
-function normalLine(line: string): string {
-  return line.replaceAll(BLANK, "").replace(/\s+/g, " ").trim();
-}
-
-/** Exchanges each line, in HTML what stands between tags; `plain` is the line without the marks of quotes. */
-function replaceLines(source: string, isHtml: boolean, write: (line: string, plain: string) => string): string {
-  const lines = (text: string) =>
-    text.replace(/[^\r\n]+/g, (line) => {
-      const [marks = ""] = /^[>|\s]*/.exec(line) ?? [];
-      const bare = line.slice(marks.length).trimEnd();
-      const plain = isHtml ? decodeEntities(bare) : bare;
-      if (normalLine(plain) === "") return line;
-      return marks + write(bare, plain) + line.slice(marks.length + bare.length);
-    });
-  if (!isHtml || !source.includes("<")) return lines(source);
-  let out = "";
-  let from = 0;
-  for (const { start, end } of markupIn(source)) {
-    out += lines(source.slice(from, start)) + source.slice(start, end);
-    from = end;
-  }
-  return out + lines(source.slice(from));
+  return [...pieces, ...linesOf(shelf.take(source), isHtml, isFile)];
 }
