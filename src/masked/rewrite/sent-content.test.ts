@@ -215,6 +215,37 @@ test("an answer to such a subject leaves, whatever its program writes before it,
   assert.equal(other.kind, "held", "words of the author's own");
 });
 
+test("words beside the name of somebody whom a link names are taken out alike, and no tag is broken by it", () => {
+  for (const [form, read] of [
+    ["lena (WORDS) x", "lena x"],
+    ["<b>(WORDS)</b> x", "<b>(IT)</b> x"],
+    ["a<br>\n(WORDS), x", "a<br>, x"],
+  ] as const) {
+    for (const guess of [OWNER, OTHER]) {
+      const words = guess.replace("@", " at ");
+      const linked = { reverse: `r.${"q".repeat(26)}@mask.example`, email: OTHER };
+      const hider = createHider([TOKEN], KEY, [linked]);
+      const { text } = hider.html(`<a href="mailto:${guess}">x</a> ${form.replace("WORDS", words)}`);
+      const shown = hider.linked.size > 0;
+      const sent = { key: KEY, digests: [...hider.digests], tokens: [{ ...TOKEN, shown }], linked: [linked] };
+      const restored = [
+        { from: ` (${OTHER.replace("@", " at ")})`, to: "" },
+        { from: OTHER.replace("@", " at "), to: OTHER },
+      ];
+      const scrub = createReplacer([{ from: OWNER, to: "alias@mask.example" }, ...restored]);
+      const keeping = keepingSent(scrub, {
+        sent,
+        restored: [],
+        seed: "abc",
+        taken: false,
+        others: createReplacer(restored),
+      });
+      const back = keeping.html(text).text.replace(/^<a[^>]*>x<\/a> /, "");
+      assert.equal(back.replace(guess, "IT"), read, `${guess} ${form}`);
+    }
+  }
+});
+
 test("the owner's own words are no contact's, where that wrote the mailbox in references into a file", () => {
   const references = (text: string) => text.replace(/./g, (char) => `&#${char.charCodeAt(0)};`);
   const files = [

@@ -37,7 +37,7 @@ import {
 } from "./scrub/replace-addresses.ts";
 import { linkForms } from "./scrub/rewritten-links.ts";
 import { isSameMailbox } from "./spellings.ts";
-import { joinedToken, spelledIn, type Token, tokenFor, tokenReader, withSeparator } from "./tokens.ts";
+import { besideName, joinedToken, spelledIn, type Token, tokenFor, tokenReader, withSeparator } from "./tokens.ts";
 import { createJoiner, lineDigests } from "./wrapped-lines.ts";
 
 /**
@@ -107,16 +107,10 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   // What cannot be read to its end comes back as well, whatever it holds: the gate would hold it.
   const isReadAs = ({ texts, isCut }: Readings) => isCut || texts.some(({ text }) => reads(text));
   const holds = remembered((text) => found.name(text).count > 0 || isReadAs(encodedReadings(text)));
-  // An address alone is let out for nobody: the author's own would be.
-  const isBare = (piece: string) => {
-    const { text } = found.text(piece);
-    if (!piece.includes("@")) return false;
-    return tokens.some(({ reverse }) => text.includes(reverse) && !/[\p{L}\p{N}]/u.test(text.replaceAll(reverse, "")));
-  };
+  const isBare = (text: string) => text.includes("@") && isTokenAlone(found.text(text).text, tokens);
   const gate = { addresses: forms.map(({ from }) => from), names: [], allowed: "nothing" as const, given: [] };
   const inPages = exchanging(forms, { key, digests, inFile: false });
   const inFiles = exchanging(forms, { key, digests, inFile: true });
-  const { exchanger } = inPages;
   const isKept = keptForms({ key, digests, holds, isBare });
   const hide = (source: string, isHtml: boolean, run: (text: string) => Replaced, by = inPages) => {
     if (!isHtml && holdsNone(source, pieces)) return { text: source, count: 0 };
@@ -128,11 +122,10 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     });
     const glued = isHtml ? gluedIn(source).filter((text) => !opaque.includes(text)) : [];
     const broken = brokenIn(kept).map(shelf.take);
-    let isBroken = false;
     // All at once first: most mail has many links and the mailbox in none.
-    if (holds([...opaque, ...glued, ...broken].join("\x01"))) {
+    const isAnyHeld = holds([...opaque, ...glued, ...broken].join("\x01"));
+    if (isAnyHeld) {
       glued.forEach(isKept);
-      isBroken = broken.some(holds);
       kept = replaceOpaque(source, isHtml, (text, plain) =>
         isKept(plain) || isFetched(text) ? shelf.put(text) : text,
       );
@@ -143,6 +136,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     // What the exchanger was not asked about does not stand there.
     const bare = by.asked.any ? by.blank[isHtml ? "html" : "text"](kept).text : kept;
     const isFile = by === inFiles;
+    const isBroken = isAnyHeld && broken.some(holds);
     const left = isBroken ? linesOf(shelf.take(bare), isHtml, isFile) : leftIn(bare, isHtml, { shelf, gate, isFile });
     for (const piece of left) if (!isBare(piece)) digests.add(sentDigest(key, piece));
     return { text: hidden, count };
@@ -151,12 +145,11 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   const noted = notingLines(key, lines);
   const linkDigests = new Set<string>();
   const link = createLinker({ tokens, linked, key, digests: linkDigests });
-  const text = remembered((source: string) => noted(source, false, hide(source, false, exchanger.text)));
+  const text = remembered((source: string) => noted(source, false, hide(source, false, inPages.exchanger.text)));
   const field = (source: string) => {
-    const hidden = text(source);
-    const isFound = !holdsNone(source.replace(/\s+/g, ""), pieces) && isFoundInField(hidden.text, gate);
+    const isFound = !holdsNone(source.replace(/\s+/g, ""), pieces) && isFoundInField(text(source).text, gate);
     if (isFound) digests.add(sentDigest(key, normalLine(inPages.blank.text(source).text)));
-    return hidden;
+    return text(source);
   };
   return {
     digests,
@@ -167,12 +160,17 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
     field,
     html: remembered((given) => {
       const source = withPlainLetters(withoutCommentsInTags(given)).replace(BASE, "");
-      return noted(source, true, link(source, hide(source, true, exchanger.html)));
+      return noted(source, true, link(source, hide(source, true, inPages.exchanger.html)));
     }),
-    id: remembered((source) => hideId(source, (bare) => hide(bare, false, exchanger.text))),
+    id: remembered((source) => hideId(source, (bare) => hide(bare, false, inPages.exchanger.text))),
     file: remembered((source) => hide(source, true, inFiles.exchanger.html, inFiles)),
-    name: remembered((source) => hideName(source, exchanger.name(source), { key, gate, digests })),
+    name: remembered((source) => hideName(source, inPages.exchanger.name(source), { key, gate, digests })),
   };
+}
+
+/** Is it nothing but a token? A mailbox alone is let out for nobody: the author's own would be. */
+function isTokenAlone(text: string, tokens: readonly Token[]): boolean {
+  return tokens.some(({ reverse }) => text.includes(reverse) && !/[\p{L}\p{N}]/u.test(text.replaceAll(reverse, "")));
 }
 
 type Form = { from: string; token: Token };
@@ -338,7 +336,10 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
   };
   const isSpelled = (piece: string, plain: string) =>
     (isKnown(normalLine(plain)) && !isAlone(plain)) || (piece.includes("&") && isKnown(knownAs(piece, plain, true)));
-  const readers = [...sent.tokens, ...(sent.linked ?? [])].map((token) => tokenReader(token, isSent, seed));
+  const readers = [...sent.tokens, ...(sent.linked ?? [])].flatMap((token) => [
+    besideName(token, isSent, seed),
+    tokenReader(token, isSent, seed),
+  ]);
   const run = (source: string, isHtml: boolean, kind: keyof Replacer): Replaced => {
     const shelf = createShelf(seed);
     // What a picture is fetched from stands so in the text that Outlook and others make of HTML.

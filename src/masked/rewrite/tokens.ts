@@ -71,12 +71,30 @@ export function tokenReader(token: Token, isSent: (spelled: string) => boolean, 
       if (spelled === null) return null;
       // Words for anybody else that letters touch are not undone either.
       const isUndone = token.shown === true && !isTouched;
-      const isWords =
-        isUndone && spelled.toLowerCase().replace(/\s+/g, " ") === shownAddress(token.email).toLowerCase();
+      const isWords = isUndone && isWordsFor(token, spelled);
       const written = withSeparator(units, isWords ? token.email : spelled);
       return isHtml ? written.map(escaped) : written;
     },
   };
+}
+
+/**
+ * The same in parentheses behind a blank, where it stands for the words that a correspondent is shown with beside its name: what
+ * stands so for anybody else is taken out.
+ */
+export function besideName(token: Token, isSent: (spelled: string) => boolean, seed: string): Exchange {
+  return {
+    from: ` (${token.reverse})`,
+    anywhere: true,
+    write(units, { isHtml }) {
+      const spelled = token.shown ? spelledIn(token, units, { isHtml, isSent, seed }) : null;
+      return spelled !== null && isWordsFor(token, spelled) ? [] : null;
+    },
+  };
+}
+
+function isWordsFor({ email }: Token, spelled: string): boolean {
+  return spelled.toLowerCase().replace(/\s+/g, " ") === shownAddress(email).toLowerCase();
 }
 
 /** The address's letters; where the `@` of what it stands for became a code (`%40` in a link), its own does. */

@@ -302,17 +302,21 @@ function lazily<T extends {}>(make: () => T): () => T {
   };
 }
 
+/** In HTML a lone `>` ends a tag; behind a line end it is the mark of a quote. */
+const BLANKS_BEFORE = "\\s[\\s>]{0,7}";
+
 /** The address with any +tag, in any case; a text wherever it may be broken into lines, quoted ones too. */
 function patternOf(given: string): RegExp {
   const lower = foldText(given);
   const at = lower.lastIndexOf("@");
-  if (at === -1) return new RegExp(lower.split(/\s+/).map(quote).join("[\\s>]{1,8}"), "g");
-  const [local, domain] = [lower.slice(0, at), lower.slice(at + 1)];
+  const before = /^\s/.test(lower) ? BLANKS_BEFORE : "";
+  if (at === -1) return new RegExp(before + lower.trimStart().split(/\s+/).map(quote).join("[\\s>]{1,8}"), "g");
+  const [local, domain] = [lower.slice(0, at).trimStart(), lower.slice(at + 1)];
   // Gmail delivers with dots and without.
   const letters = /^(?:gmail|googlemail)\.com$/.test(domain) ? [...local.replaceAll(".", "")] : [local];
-  const isReverse = /^r\.[a-z2-7]{26}$/.test(local);
+  const isReverse = /^\(?r\.[a-z2-7]{26}$/.test(local);
   const written = letters.map((one) => spoken(one, DOT)).join("\\.?");
-  const whole = `${written}${isReverse ? TOKEN_TAG : TAG}${AT}${spoken(domain, DOT)}`;
+  const whole = `${before}${written}${isReverse ? TOKEN_TAG : TAG}${AT}${spoken(domain, DOT)}`;
   if (isReverse) return new RegExp(whole, "g");
   // `anna dot real at home dot example`; with `at` alone it is among the words for an address.
   const [last = "", ...labels] = domain.split(".").reverse();
