@@ -123,8 +123,8 @@ describe("the doctor", () => {
     const key = { POSTERN_MASTER_KEY: "ab".repeat(32) };
     for (const [POSTERN_DATA, status, says] of [
       [join(dir, "nowhere"), "warning", /nowhere does not exist\.$/],
-      [file, "problem", /no-folder cannot be looked at: it is no folder\.$/],
-      [join(file, "below"), "problem", /cannot be looked at: ENOTDIR\.$/],
+      [file, "problem", /no-folder is not a folder\.$/],
+      [join(file, "below"), "problem", /below does not exist: a part of its path is no folder\.$/],
     ] as const) {
       const checks = await look({ ...key, POSTERN_DATA });
       const found = only(checks, "data folder");

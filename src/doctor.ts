@@ -3,7 +3,7 @@
 // a few bytes, reads it and takes it away. What others see of this installation is looked at in doctor/. Not here: watching a
 // running Postern (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
 import { access, constants, stat, statfs } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
 import { checkBlobs } from "./doctor/check-blobs.ts";
@@ -22,6 +22,7 @@ import { createClock } from "./platform/clock.ts";
 import { createResolver, type Resolver } from "./platform/dns/resolver.ts";
 import { bindError } from "./platform/net/free-places.ts";
 import { addressOf, type Place, placesOf, portProblem } from "./platform/net/places.ts";
+import { fileWords, nearestFolder, whyNoFolderBelow } from "./platform/process/file-words.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */
@@ -104,14 +105,10 @@ async function checkDataFolder({ data_dir }: FoundConfig): Promise<Check[]> {
   const name = "data folder";
   const found = await stat(data_dir).catch((error: NodeJS.ErrnoException) => error);
   if (found instanceof Error || !found.isDirectory()) {
-    const why = found instanceof Error ? (found.code ?? found.message) : "it is no folder";
-    if (why === "ENOENT") {
-      const remedy = "The first start makes it; if there was one before, set POSTERN_DATA to where it is.";
-      const short = await checkRoom(data_dir, await nearestFolder(data_dir));
-      return [warning(name, `${data_dir} does not exist.`, remedy), ...(short ? [short] : [])];
-    }
-    const remedy = "Make that folder for the user that runs Postern, or set POSTERN_DATA.";
-    return [problem(name, `${data_dir} cannot be looked at: ${why}.`, remedy)];
+    if (found instanceof Error && found.code === "ENOENT") return checkAbsentFolder(data_dir);
+    const says = found instanceof Error ? (fileWords(found, data_dir) ?? found.message) : `${data_dir} is not a folder`;
+    const remedy = "Make that folder for the user that runs Postern, or set POSTERN_DATA to another one.";
+    return [problem(name, `${says}.`, remedy)];
   }
   const { mode, uid } = found;
   const checks: Check[] = [];
@@ -142,6 +139,20 @@ async function checkDataFolder({ data_dir }: FoundConfig): Promise<Check[]> {
   return [ok(name, `${data_dir} belongs to user ${uid} and has ${gib} GiB free.`)];
 }
 
+/** The first start makes the data folder: can it? */
+async function checkAbsentFolder(data_dir: string): Promise<Check[]> {
+  const name = "data folder";
+  const parent = nearestFolder(data_dir);
+  const why = whyNoFolderBelow(parent);
+  if (why !== null) {
+    const remedy = "Set POSTERN_DATA to a folder that the user who runs Postern can write.";
+    return [problem(name, `${data_dir} does not exist and cannot be made: ${why}.`, remedy)];
+  }
+  const remedy = "The first start makes it; if there was one before, set POSTERN_DATA to where it is.";
+  const short = await checkRoom(data_dir, parent);
+  return [warning(name, `${data_dir} does not exist.`, remedy), ...(short ? [short] : [])];
+}
+
 /** `there`: the data folder, or the one in which it will be made. */
 async function checkRoom(data_dir: string, there: string): Promise<Check | null> {
   const free = await roomIn(there);
@@ -153,13 +164,6 @@ async function checkRoom(data_dir: string, there: string): Promise<Check | null>
 async function roomIn(folder: string): Promise<number> {
   const { bavail, bsize } = await statfs(folder);
   return bavail * bsize;
-}
-
-async function nearestFolder(path: string): Promise<string> {
-  for (let folder = dirname(path); ; folder = dirname(folder)) {
-    const found = await stat(folder).catch(() => null);
-    if (found?.isDirectory() || folder === dirname(folder)) return folder;
-  }
 }
 
 async function checkMasterKey({ data_dir, master_key }: FoundConfig): Promise<Check> {

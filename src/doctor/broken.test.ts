@@ -255,6 +255,21 @@ const SITUATIONS: Broken[] = [
     skip: !isRoot && "a small file system is mounted by root only",
   },
   {
+    name: "a data folder to be made in a file system that is read-only",
+    breaks: async () => {
+      const folder = join(dir, "read-only");
+      mkdirSync(folder);
+      const done = spawnSync("mount", ["-t", "tmpfs", "-o", "ro", "none", folder]);
+      assert.equal(done.status, 0, String(done.stderr));
+      return { change: { POSTERN_DATA: join(folder, "a", "data") }, mend: () => spawnSync("umount", [folder]) };
+    },
+    check: "data folder",
+    status: "problem",
+    says: /data does not exist and cannot be made: \S+read-only is on a file system that is read-only\.$/,
+    remedy: /^Set POSTERN_DATA to a folder/,
+    skip: !isRoot && "a file system is mounted by root only",
+  },
+  {
     name: "the master key lost",
     breaks: async () => ({ change: { POSTERN_MASTER_KEY: "" } }),
     check: "master key",

@@ -1,4 +1,6 @@
 // Failures of the file system in words: what the operator can do about it, in place of `ENOENT: no such file or directory, open`.
+import { accessSync, constants, statSync } from "node:fs";
+import { dirname } from "node:path";
 
 const WHY: Record<string, string> = {
   ENOENT: "does not exist",
@@ -18,10 +20,31 @@ const OF_USER = new Set(["EACCES", "EPERM"]);
 export function fileWords(error: unknown, path?: string): string | null {
   const failure = error as NodeJS.ErrnoException;
   const at = path ?? failure.path;
-  // Node says so of a folder in one that is read-only, too.
-  const why = failure.syscall === "mkdir" && failure.code === "ENOENT" ? "cannot be made" : WHY[failure.code ?? ""];
-  if (why === undefined || at === undefined) return null;
+  if (at === undefined) return null;
+  // Node reports ENOENT for folders that are made with their parents, whatever kept it from making them.
+  if (failure.syscall === "mkdir" && failure.code === "ENOENT") {
+    return `${at} cannot be made: ${whyNoFolderBelow(nearestFolder(at)) ?? "its file system takes no new folders"}`;
+  }
+  const why = WHY[failure.code ?? ""];
+  if (why === undefined) return null;
   const uid = process.getuid?.();
   const who = OF_USER.has(failure.code as string) && uid !== undefined ? ` (number ${uid})` : "";
   return `${at} ${why}${who}`;
+}
+
+/** Why this user can make nothing in `folder`, which exists, as in fileWords; null when nothing is known to prevent it. */
+export function whyNoFolderBelow(folder: string): string | null {
+  try {
+    accessSync(folder, constants.W_OK | constants.X_OK);
+    return null;
+  } catch (error) {
+    return fileWords(error, folder) ?? (error as Error).message;
+  }
+}
+
+/** The folder nearest above `path` that exists. */
+export function nearestFolder(path: string): string {
+  const parent = dirname(path);
+  const isFolder = statSync(parent, { throwIfNoEntry: false })?.isDirectory() === true;
+  return isFolder || parent === dirname(parent) ? parent : nearestFolder(parent);
 }

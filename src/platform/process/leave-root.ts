@@ -11,6 +11,7 @@ import { type HeldPlaces, NONE_HELD } from "../net/held-places.ts";
 import { findDatabase } from "../postgres/database-folder.ts";
 import { makeCluster, serverOf } from "../postgres/embedded-postgres-maker.ts";
 import { giveTo, type NamedUser, NOBODY, nameOf, ownUser, userNamed } from "../postgres/own-user.ts";
+import { fileWords } from "./file-words.ts";
 import { UsageError } from "./usage-error.ts";
 
 type RootConfig = Pick<FoundConfig, "data_dir" | "database_url" | "tls_cert_file" | "tls_key_file" | "testing">;
@@ -145,7 +146,10 @@ async function strangeThing(folder: string): Promise<string | null> {
 async function giveDataFolder(config: RootConfig, user: NamedUser): Promise<void> {
   const { uid } = await nearest(config.data_dir);
   if (uid === user.uid) return; // what is absent is made by that user
-  await mkdir(config.data_dir, { recursive: true, mode: 0o711 });
+  await mkdir(config.data_dir, { recursive: true, mode: 0o711 }).catch((error: Error) => {
+    const why = fileWords(error) ?? error.message;
+    throw new Error(`the data folder ${config.data_dir} cannot be used (${why}); set POSTERN_DATA to another folder.`);
+  });
   const folder = await realpath(config.data_dir);
   if (config.database_url === null) {
     const database = await databaseIn(folder);

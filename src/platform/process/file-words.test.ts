@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { fileWords, nearestFolder } from "./file-words.ts";
+
+let dir: string;
+
+before(() => {
+  dir = mkdtempSync(join(tmpdir(), "postern-file-words-"));
+});
+
+after(() => rmSync(dir, { recursive: true, force: true }));
+
+function failureOf(work: () => unknown): unknown {
+  try {
+    work();
+  } catch (error) {
+    return error;
+  }
+  throw new Error("it did not fail");
+}
+
+describe("a failure of the file system in words", () => {
+  const skip = process.getuid?.() !== 0 && "a file system is mounted by root only";
+  it("says that a folder cannot be made because its file system is read-only", { skip }, (t) => {
+    const mounted = join(dir, "read-only");
+    mkdirSync(mounted);
+    assert.equal(spawnSync("mount", ["-t", "tmpfs", "-o", "ro", "none", mounted]).status, 0);
+    t.after(() => spawnSync("umount", [mounted]));
+    const path = join(mounted, "a", "data");
+    const error = failureOf(() => mkdirSync(path, { recursive: true }));
+    assert.equal(fileWords(error), `${path} cannot be made: ${mounted} is on a file system that is read-only`);
+  });
+
+  it("names no reason for a folder that cannot be made where it sees none", () => {
+    const path = join(dir, "a", "data");
+    const error = Object.assign(new Error(), { code: "ENOENT", syscall: "mkdir", path });
+    assert.equal(fileWords(error), `${path} cannot be made: its file system takes no new folders`);
+  });
+
+  it("says nothing about a failure that is not about a file", () => {
+    assert.equal(fileWords(Object.assign(new Error(), { code: "ECONNREFUSED" })), null);
+    assert.equal(fileWords(Object.assign(new Error(), { code: "ECONNREFUSED" }), dir), null);
+  });
+
+  it("finds the folder above that exists, and takes no file for one", () => {
+    writeFileSync(join(dir, "file"), "");
+    assert.equal(nearestFolder(join(dir, "file", "a", "b")), dir);
+    assert.equal(nearestFolder(join(dir, "absent")), dir);
+  });
+});
