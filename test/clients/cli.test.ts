@@ -176,6 +176,19 @@ test("resources are created, listed as a table or as JSON, and removed only with
   assert.deepEqual([nowhere.status, /--data: \/nowhere\.json.*no such file/.test(nowhere.err)], [2, true]);
 });
 
+test("a text that is a file of its own is read from that file", async () => {
+  const list = join(folder, "list.csv");
+  writeFileSync(list, "email\nimported@recipient.example\n");
+  const preview = ["suppressions", "imports", "preview", "--provider", "generic", "--csv"];
+  const { json, err } = await run([...preview, `@${list}`]);
+  assert.equal(json?.valid_rows, 1, err);
+  const nowhere = await run([...preview, "@/nowhere.csv"]);
+  assert.deepEqual([nowhere.status, /--csv: \/nowhere\.csv.*no such file/.test(nowhere.err)], [2, true]);
+  const template = ["templates", "create", "--name", "n", "--slug", "at", "--text-body", "t", "--subject"];
+  const made = await run([...template, "@home"]);
+  assert.equal(made.json.subject, "@home", made.err);
+});
+
 test("a command that is not there is named with the nearest one, and is wrong usage", async () => {
   const { status, err } = await run(["domain", "list"]);
   assert.equal(status, 2);

@@ -34,6 +34,10 @@ const OPERATIONS = new URL("../operations.json", import.meta.url);
 /** Options that all commands have; a field of the same name is given by `--data`. */
 const TAKEN = new Set(["profile", "base-url", "json", "quiet", "data", "all", "yes", "file"]);
 
+/** Fields that hold a whole file, by their names: `@path` reads one. */
+const WHOLE_FILES = new Set(["csv", "html_body", "text_body", "raw", "public_key"]);
+const FROM_FILE = "@path reads it from a file";
+
 export function readOperations(): Row[] {
   return JSON.parse(readFileSync(OPERATIONS, "utf8")) as Row[];
 }
@@ -114,7 +118,8 @@ function addField(command: Command, { name, kind, values, description }: Field):
   const word = values ? values.join("|") : kind === "json" ? "json" : kind === "number" ? "number" : "text";
   const text =
     kind === "boolean" ? `--${flag} [true|false]` : kind === "list" ? `--${flag} <text...>` : `--${flag} <${word}>`;
-  const option = new Option(text, shortened(description));
+  const about = shortened(description);
+  const option = new Option(text, kind === "text" && WHOLE_FILES.has(name) ? `${about}; ${FROM_FILE}` : about);
   if (values && kind === "text") option.choices(values);
   command.addOption(option);
 }
@@ -176,7 +181,11 @@ function optionValue({ name, kind }: Field, options: Record<string, unknown>): [
     if (!/^-?\d+(\.\d+)?$/.test(String(given))) throw new CliError(`--${kebab(name)} takes a number, not '${given}'`);
     return [[name, Number(given)]];
   }
-  return [[name, kind === "json" ? parsed(String(given), `--${kebab(name)}`) : given]];
+  const text = String(given);
+  if (kind === "text" && WHOLE_FILES.has(name) && text.startsWith("@")) {
+    return [[name, readNamed(text.slice(1), `--${kebab(name)}`).toString()]];
+  }
+  return [[name, kind === "json" ? parsed(text, `--${kebab(name)}`) : given]];
 }
 
 async function jsonOf(session: Session, text: string, option: string): Promise<unknown> {
