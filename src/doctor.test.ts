@@ -117,6 +117,20 @@ describe("the doctor", () => {
     assert.ok(named(checks, "port").length > 0);
   });
 
+  it("finds a passphrase that no backup would be made with, unless public keys go before it", async () => {
+    const short = { POSTERN_BACKUP_PASSPHRASE: "elevenchars" };
+    const [fine, found] = named(await look(short), "settings");
+    assert.deepEqual([fine?.status, found?.status], ["ok", "problem"]);
+    assert.match(found?.says ?? "", /^POSTERN_BACKUP_PASSPHRASE has fewer than 12 characters/);
+    assert.doesNotMatch(JSON.stringify(found), /elevenchars/);
+    for (const change of [
+      { POSTERN_BACKUP_PASSPHRASE: "twelve chars" },
+      { ...short, POSTERN_BACKUP_RECIPIENTS: `age1${"q".repeat(58)}` },
+    ]) {
+      assert.equal(only(await look(change), "settings").status, "ok");
+    }
+  });
+
   it("reports a data folder that is not there, or is none, and goes on", async () => {
     const file = join(dir, "no-folder");
     writeFileSync(file, "");

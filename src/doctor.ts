@@ -4,6 +4,7 @@
 // running Postern (metrics, docs/operations.md), and the DNS records of customers' domains (POST /v1/domains/{id}/verify).
 import { access, constants, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { isTooShort, LONGER_PASSPHRASE, PASSPHRASE_CHARACTERS_MIN } from "./backup/passphrase.ts";
 import { ConfigProblems, type FoundConfig, findConfig } from "./config.ts";
 import { type Check, ok, problem, skipped, warning } from "./doctor/check.ts";
 import { checkBlobs } from "./doctor/check-blobs.ts";
@@ -70,12 +71,21 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
   return [node, ...checkSettings(config), ...found.flat()];
 }
 
-function checkSettings({ unused }: FoundConfig): Check[] {
+function checkSettings({ unused, backup }: FoundConfig): Check[] {
   const remedy = "Correct its name, or take it away: docs/settings.md lists the settings, and what belongs together.";
   return [
     ok("settings", "The settings can be read."),
     ...unused.map((name) => warning("settings", `${name} is no setting, or has no effect.`, remedy)),
+    ...checkPassphrase(backup),
   ];
+}
+
+/** What `postern backup` would refuse is found before the night in which it runs. Public keys go before a passphrase. */
+function checkPassphrase({ passphrase, recipients }: FoundConfig["backup"]): Check[] {
+  if (passphrase === null || recipients.length > 0 || !isTooShort(passphrase)) return [];
+  const says = `POSTERN_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_CHARACTERS_MIN} characters: no backup is made with it.`;
+  const remedy = `For new backups ${LONGER_PASSPHRASE}, or set POSTERN_BACKUP_RECIPIENTS; older backups open with the old one.`;
+  return [problem("settings", says, remedy)];
 }
 
 /** The lines for people; the last one sums up. */

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Keys, Locks } from "../backup/envelope.ts";
+import { isTooShort, LONGER_PASSPHRASE, PASSPHRASE_CHARACTERS_MIN } from "../backup/passphrase.ts";
 import { fileTarget, type Target } from "../backup/store.ts";
 import { isS3Address, s3Target } from "../backup/store-s3.ts";
 import type { Config } from "../config.ts";
@@ -10,8 +11,6 @@ import { fileWords } from "../platform/process/file-words.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
 import { type Blobs, createFolderBlobs, createS3Blobs } from "../platform/storage/blobs.ts";
 import { logBeside } from "./command-config.ts";
-
-const PASSPHRASE_CHARACTERS_MIN = 12;
 
 /** For an option that may be said several times. */
 export function together(value: string, before: string[] = []): string[] {
@@ -27,11 +26,10 @@ export function locksOf({ backup }: Config, recipients: string[]): Locks {
   );
 }
 
-/** Only what makes a backup asks: older ones with a shorter passphrase are still read. */
 function longEnough(passphrase: string): string {
-  if ([...passphrase].length >= PASSPHRASE_CHARACTERS_MIN) return passphrase;
+  if (!isTooShort(passphrase)) return passphrase;
   throw new UsageError(
-    `POSTERN_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_CHARACTERS_MIN} characters, and a stolen backup can be tried with as many as one likes: take a longer one (openssl rand -base64 24 makes one), or name an age public key with --recipient.`,
+    `POSTERN_BACKUP_PASSPHRASE has fewer than ${PASSPHRASE_CHARACTERS_MIN} characters, and a stolen backup can be tried with as many as one likes: ${LONGER_PASSPHRASE}, or name an age public key with --recipient.`,
   );
 }
 
