@@ -3,11 +3,12 @@
 // (500 MB, once). What is missing is named with its remedy and skipped. Ends with 1 when a case fails, and with --json prints as its last line {"libraries":[{"name","cases","passed","failed","versions","skipped"}]}.
 import { spawn } from "node:child_process";
 import { resolve } from "node:path";
+import { readOptions, refuse } from "../test/support/options.ts";
 import { readCases, startConformanceServer } from "./conformance/server.ts";
 import { type Found, findGo, findNode, findPhp, findPython, findRuby, type Version } from "./versions.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
-const EVERY = "--every-version";
+const USE = "npm run clients -- [library …] [--every-version] [--json]";
 const RUN_TIMEOUT_MS = 300_000;
 
 type Library = { name: string; find(isEvery: boolean): Found };
@@ -21,28 +22,30 @@ const LIBRARIES: Library[] = [
   { name: "go", find: findGo },
 ];
 
-async function main(given: string[]): Promise<void> {
-  const names = given.filter((word) => word !== "--json" && word !== EVERY);
+async function main(): Promise<void> {
+  const { values, positionals: names } = readOptions(
+    {
+      allowPositionals: true,
+      options: { "every-version": { type: "boolean", default: false }, json: { type: "boolean", default: false } },
+    },
+    USE,
+  );
   const unknown = names.filter((name) => !LIBRARIES.some((library) => library.name === name));
   if (unknown.length > 0) {
-    process.stderr.write(
-      `${unknown.join(" ")} is no library; there are ${LIBRARIES.map(({ name }) => name).join(", ")}\n`,
-    );
-    process.exitCode = 2;
-    return;
+    return refuse(`${unknown.join(" ")} is no library; there are ${LIBRARIES.map(({ name }) => name).join(", ")}`, USE);
   }
   const server = await startConformanceServer(readCases());
   const verdicts: Verdict[] = [];
   try {
     for (const library of LIBRARIES) {
       if (names.length === 0 || names.includes(library.name))
-        verdicts.push(await play(library, server.url, given.includes(EVERY)));
+        verdicts.push(await play(library, server.url, values["every-version"]));
     }
   } finally {
     await server.stop();
   }
   process.exitCode = verdicts.some(({ failed }) => failed > 0) ? 1 : 0;
-  if (given.includes("--json")) process.stdout.write(`${JSON.stringify({ libraries: verdicts })}\n`);
+  if (values.json) process.stdout.write(`${JSON.stringify({ libraries: verdicts })}\n`);
 }
 
 async function play({ name, find }: Library, url: string, isEvery: boolean): Promise<Verdict> {
@@ -89,4 +92,4 @@ async function run(one: Version, env: Record<string, string>): Promise<{ output:
   });
 }
 
-await main(process.argv.slice(2));
+await main();

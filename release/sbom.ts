@@ -8,6 +8,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readOptions } from "../test/support/options.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const BYTES_MAX = 64 * 1024 * 1024;
@@ -85,8 +86,9 @@ function uuidOf(text: string): string {
   return bytes.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
+const { positionals } = readOptions({ allowPositionals: true }, "npm run sbom -- [file]");
 const { name } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-const target = resolve(process.argv[2] ?? join(ROOT, `${name}.cdx.json`));
+const target = resolve(positionals[0] ?? join(ROOT, `${name}.cdx.json`));
 const bom = reproducible(withoutDevelopment(readFromNpm()), name);
 writeFileSync(target, `${JSON.stringify(bom, null, 2)}\n`);
 process.stdout.write(`${bom.components.length} components: ${target}\n`);

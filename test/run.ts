@@ -14,6 +14,7 @@ import { groupFiles, writeGroup } from "./runner/groups.ts";
 import { ofProcess } from "./runner/processor.ts";
 import { makeRsaKeys } from "./runner/rsa-keys.ts";
 import { readNotes, seconds, startProgress, tableOf } from "./runner/times.ts";
+import { readOptions } from "./support/options.ts";
 import { ALL_ROUNDS } from "./support/rounds.ts";
 import type { TestServer } from "./support/test-server.ts";
 
@@ -29,7 +30,6 @@ const YOUNG_MIB = 64;
 const TEST_TIMEOUT_MS = 300_000;
 /** Below that of .ci/run, which would cut it short without a word. */
 const RUN_TIMEOUT_MS = 55 * 60_000;
-const OPTIONS = ["--no-check", "--long", "--profile"];
 const LONG = ".long.test.ts";
 /** A file that imports it plays few rounds, and all of them with --long. */
 const ROUNDS = /\bsupport\/rounds\.ts"/;
@@ -42,7 +42,7 @@ type Asked = { words: string[]; check: boolean; long: boolean; profile: boolean 
 
 async function main(): Promise<void> {
   const started = performance.now();
-  const asked = readArguments(process.argv.slice(2));
+  const asked = readArguments();
   const missing = missingPrerequisites();
   if (missing.length > 0) return refuse(missing);
   const { files, left } = chooseFiles(asked);
@@ -65,17 +65,21 @@ function refuse(sentences: string[]): void {
   process.exitCode = 1;
 }
 
-function readArguments(given: string[]): Asked {
-  const words = given.filter((word) => !word.startsWith("--")).map(pathOf);
-  const unknown = given.filter((word) => word.startsWith("--") && !OPTIONS.includes(word));
-  if (unknown.length > 0) {
-    const use = `npm test -- ${OPTIONS.map((option) => `[${option}]`).join(" ")} [words, folders or files …]`;
-    process.stderr.write(`${unknown.join(" ")} is not known; use: ${use}\n`);
-    process.exit(2);
-  }
-  const long = given.includes("--long");
-  const check = words.length === 0 && !long && !given.includes("--no-check");
-  return { words, check, long, profile: given.includes("--profile") };
+function readArguments(): Asked {
+  const { values, positionals } = readOptions(
+    {
+      allowPositionals: true,
+      options: {
+        "no-check": { type: "boolean", default: false },
+        long: { type: "boolean", default: false },
+        profile: { type: "boolean", default: false },
+      },
+    },
+    "npm test -- [--no-check] [--long] [--profile] [words, folders or files …]",
+  );
+  const { long, profile } = values;
+  const check = positionals.length === 0 && !long && !values["no-check"];
+  return { words: positionals.map(pathOf), check, long, profile };
 }
 
 /** As paths are compared: from the root of the repository. */

@@ -129,7 +129,6 @@ async function showTimeline(scene: Scene, id: string): Promise<string> {
 }
 
 const startedAt = performance.now();
-console.log("Postern demo: everything on loopback, the database included\n");
 const USE = "npm run demo -- [--keep [--days n]] [--json]";
 const { values } = readOptions(
   {
@@ -142,6 +141,7 @@ const { values } = readOptions(
   USE,
 );
 const { keep: isKept, json: isJson } = values;
+console.log("Postern demo: everything on loopback, the database included\n");
 /** Of a shop, lived before with --keep. */
 const days = Math.max(1, Math.min(DAYS_MAX, Math.round(Number(values.days)) || DAYS_MAX));
 const scene = await setScene({ embedded: true, env: isKept ? { POSTERN_SIGNUP: "invite" } : {} });

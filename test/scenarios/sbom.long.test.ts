@@ -39,7 +39,7 @@ describe("npm run sbom", () => {
   function makeIn(name: string): Buffer {
     const clone = join(folder, name);
     mkdirSync(clone);
-    for (const each of ["package.json", "package-lock.json", "release"]) {
+    for (const each of ["package.json", "package-lock.json", "release", "test/support/options.ts"]) {
       cpSync(join(ROOT, each), join(clone, each), { recursive: true });
     }
     execFileSync(process.execPath, [join(clone, "release/sbom.ts")], { cwd: clone });

@@ -1,4 +1,4 @@
-// A developer who mistypes an option reads a sentence and how the command is used, and no stack.
+// A developer who mistypes an option, or asks for help, reads how the command is used, and no stack.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -12,12 +12,42 @@ test("an option that is not known is named, with how the command is used", () =>
     ["simulation", "test/simulation/run.ts"],
     ["faults", "test/faults/run.ts"],
     ["dashboard", "dashboard/run.ts"],
-  ]) {
-    const { status, stderr } = spawnSync(process.execPath, [join(ROOT, script as string), "--rouns", "3"], {
-      encoding: "utf8",
-    });
+    ["demo", "test/demo/demo.ts"],
+    ["check", "test/check.ts"],
+    ["clients", "clients/run.ts"],
+    ["sbom", "release/sbom.ts"],
+    ["test", "test/run.ts"],
+  ] as const) {
+    const { status, stdout, stderr } = run(script, "--rouns", "3");
     const [sentence, use] = stderr.trim().split("\n");
-    assert.deepEqual([status, sentence], [2, "Unknown option '--rouns'."]);
-    assert.match(use ?? "", new RegExp(`^npm run ${name} -- `));
+    assert.deepEqual([status, stdout, sentence], [2, "", "Unknown option '--rouns'."], script);
+    assert.match(use ?? "", useOf(name));
   }
 });
+
+test("--help prints how a command is used, and does nothing else", () => {
+  for (const [name, script] of [
+    ["faults", "test/faults/run.ts"],
+    ["scale", "test/scale/run.ts"],
+    ["fuzz", "test/fuzz/run.ts"],
+    ["check", "test/check.ts"],
+    ["test", "test/run.ts"],
+  ] as const) {
+    const { status, stdout, stderr } = run(script, "--help");
+    assert.deepEqual([status, stderr, stdout.trim().split("\n").length], [0, "", 1], script);
+    assert.match(stdout, useOf(name));
+  }
+});
+
+test("what a command does not take is named: a word for the checks, a library that is not there", () => {
+  assert.match(run("test/check.ts", "src").stderr, /^Unexpected argument 'src'\./);
+  assert.match(run("clients/run.ts", "rust").stderr, /^rust is no library; there are node, python/);
+});
+
+function run(script: string, ...words: string[]) {
+  return spawnSync(process.execPath, [join(ROOT, script), ...words], { encoding: "utf8" });
+}
+
+function useOf(name: string): RegExp {
+  return new RegExp(`^npm ${name === "test" ? "" : "run "}${name}( \\[?-- |$)`, "m");
+}
