@@ -7,7 +7,7 @@ import { after, before, describe, it } from "node:test";
 import { inheritedEnv } from "../../test/support/inherited-env.ts";
 import { ConfigProblems, findConfig } from "../config.ts";
 import { gatherSettings, SECRETS } from "./gather.ts";
-import { settingsInForce } from "./in-force.ts";
+import { settingLines, settingsInForce } from "./in-force.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const URL_WITH_PASSWORD = "postgresql://postern:hidden-word@db.example/postern";
@@ -173,6 +173,17 @@ describe("a file of settings", () => {
 });
 
 describe("the settings in force", () => {
+  it("are not called off where something else holds in place of a value", () => {
+    const text = settingLines(settingsInForce(findConfig({ POSTERN_DATA: join(dir, "none") }), new Map()), []);
+    for (const line of [
+      /^POSTERN_MASTER_KEY +\(made by the first start\) +default$/m,
+      /^POSTERN_DNS +\(the system's resolvers\) +default$/m,
+      /^POSTERN_HTTPS +\(off\) +default$/m,
+    ]) {
+      assert.match(text, line);
+    }
+  });
+
   it("are all those that the environment is read for, and docs/settings.md has each", () => {
     const code = ["src/config.ts", "src/settings/certificates.ts"]
       .map((path) => readFileSync(join(ROOT, path), "utf8"))

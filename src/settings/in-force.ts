@@ -1,4 +1,4 @@
-// `postern config`: each setting with the value in force and where it came from. A secret is said to be set, never shown.
+// `postern config`: each setting with the value in force and where it came from. Of a secret it says only that it is set.
 import type { Config, FoundConfig } from "../config.ts";
 import { databaseHost } from "../platform/database/database-url.ts";
 import { addressOf } from "../platform/net/places.ts";
@@ -6,7 +6,7 @@ import { type Origin, SECRETS } from "./gather.ts";
 
 export type SettingInForce = {
   name: string;
-  /** As the variable would be written; null where the setting is off. */
+  /** As the variable would be written; null where it has no value: then the setting is off, or its default is no fixed value. */
   value: string | null;
   /** True: the value is not shown. */
   secret: boolean;
@@ -90,7 +90,18 @@ const ROWS: Row[] = [
   ["POSTERN_RETENTION_INBOUND_DAYS", ({ retention_days }) => `${retention_days.inbound}`],
 ];
 
-/** Every setting in the order of docs/settings.md. The master key's own file counts as a file. */
+/** What holds where one of these has no value; of all others the value is then off. */
+const WITHOUT_VALUE: Record<string, string> = {
+  POSTERN_PUBLIC_ADDRESSES: "(of the host name)",
+  POSTERN_TLS_CERT: "(none: ACME or self-signed)",
+  POSTERN_TLS_KEY: "(none: ACME or self-signed)",
+  POSTERN_DNS: "(the system's resolvers)",
+  POSTERN_MASTER_KEY: "(made by the first start)",
+  POSTERN_BOOTSTRAP_LIVE_KEY: "(random)",
+  POSTERN_BOOTSTRAP_TEST_KEY: "(random)",
+};
+
+/** Every setting, grouped as in docs/settings.md. The master key's own file counts as a file. */
 export function settingsInForce(config: FoundConfig, origins: Map<string, Origin>): SettingInForce[] {
   return ROWS.map(([name, value]) => {
     const shown = { name, value: value(config), secret: SECRETS.includes(name) };
@@ -103,12 +114,12 @@ export function settingsInForce(config: FoundConfig, origins: Map<string, Origin
   });
 }
 
-/** One line a setting, and one for each variable that is none. */
+/** One line for each setting, and one for each variable that is unknown or has no effect. */
 export function settingLines(settings: SettingInForce[], unused: Config["unused"]): string {
   const width = Math.max(...settings.map(({ name }) => name.length));
   const lines = settings.map(({ name, value, source, path }) => {
     const from = path === null ? source : `${source.replace("_", " ")} ${path}`;
-    return `${name.padEnd(width)}  ${(value ?? "(off)").padEnd(28)}  ${from}`;
+    return `${name.padEnd(width)}  ${(value ?? WITHOUT_VALUE[name] ?? "(off)").padEnd(28)}  ${from}`;
   });
   return [...lines, ...unused.map((name) => `${name.padEnd(width)}  is an unknown setting, or has no effect`)].join(
     "\n",
