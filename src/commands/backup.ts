@@ -25,25 +25,38 @@ export function addBackupCommands(program: Command, version: string): void {
   const backup = program
     .command("backup")
     .description("write an encrypted backup of the database and of large bodies, while mail flows")
-    .argument("<file>", "where to, a path or s3://bucket/key; it is there once it is whole")
-    .option("--recipient <age key>", "an age public key that may open it; may be said several times", together)
-    .option("--bodies <how>", "include, or reference: large bodies stay out, and blobs/ is backed up apart", "include")
+    .argument("<file>", "where to write it: a path or s3://bucket/key; nothing is there before the backup is complete")
+    .option("--recipient <age key>", "an age public key that can open it; may be given several times", together)
+    .option(
+      "--bodies <how>",
+      "include large bodies, or reference them: then back up blobs/ or the bucket yourself",
+      "include",
+    )
     .option("--json", "one JSON object")
     .action((file: string, options: BackupOptions) => makeCommand(file, options, version));
   backup
     .command("verify")
     .description("restore a backup into a scratch database and compare every row and body")
     .argument("<file>", "a path or s3://bucket/key")
-    .option("--identity <file>", "the age identities that open it; else POSTERN_BACKUP_PASSPHRASE")
+    .option(
+      "--identity <file>",
+      "a file with the age secret key that opens it; without it POSTERN_BACKUP_PASSPHRASE is used",
+    )
     .option("--json", "one JSON object")
     .action(verifyCommand);
   program
     .command("restore")
     .description("fill an empty database from a backup; mail waits until `postern resume`")
     .argument("<file>", "a path or s3://bucket/key")
-    .option("--identity <file>", "the age identities that open it; else POSTERN_BACKUP_PASSPHRASE")
-    .option("--replace", "all that the database holds is lost")
-    .option("--other-master-key", "the master key of the backup is lost for good")
+    .option(
+      "--identity <file>",
+      "a file with the age secret key that opens it; without it POSTERN_BACKUP_PASSPHRASE is used",
+    )
+    .option("--replace", "delete all that the database holds now; without it only an empty one is filled")
+    .option(
+      "--other-master-key",
+      "restore although the backup's master key is lost for good; what it sealed stays lost. Then: accept-master-key",
+    )
     .option("--json", "one JSON object")
     .action(restoreCommand);
 }

@@ -26,10 +26,10 @@ export function addDoorCommands(cells: Command): void {
   cells
     .command("door")
     .description(
-      "say which cell a request, a login or a mail is for, to the nginx before several cells; runs until it is stopped",
+      "answer nginx, which stands before several cells, which of them a request, a login or a mail is for; runs until it is stopped",
     )
     .requiredOption("--cells <file>", CELLS)
-    .option("--listen <host:port>", "where nginx and the cells ask", DOOR)
+    .option("--listen <host:port>", "the address to listen on, which nginx and the cells ask", DOOR)
     .action(({ cells: file, listen }: { cells: string; listen: string }) => openDoor(readCells(file), listen));
   cells
     .command("nginx")
@@ -39,7 +39,11 @@ export function addDoorCommands(cells: Command): void {
     .requiredOption("--certificate <file>", "of all its names, PEM")
     .requiredOption("--key <file>", "of the certificate")
     .option("--door <host:port>", "where `postern cells door` listens", DOOR)
-    .option("--modules <folder>", "of nginx's dynamic modules; none where mail is compiled in", "modules")
+    .option(
+      "--modules <folder>",
+      "the folder of nginx's dynamic modules; none if its mail module is compiled in",
+      "modules",
+    )
     .option("--json", "one JSON object")
     .action(({ cells: file, modules, json, ...given }: NginxFlags) => {
       readPlace(given.door, "--door");

@@ -13,12 +13,12 @@ export function addCertificateCommands(program: Command): void {
   const group = program.command("certificates").description("certificates from the ACME server (POSTERN_ACME)");
   group
     .command("show", { isDefault: true })
-    .description("names, end, the next renewal, and why the last attempt failed")
+    .description("show its names, when it ends, the next renewal, and why the last attempt failed")
     .option("--json", "one JSON object")
     .action(show);
   group
     .command("renew")
-    .description("ask for a new one now; a running Postern does it")
+    .description("order a new certificate now; a running Postern does the work")
     .option("--json", "one JSON object")
     .action(renew);
 }

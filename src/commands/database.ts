@@ -17,18 +17,20 @@ export function addDatabaseCommands(program: Command): void {
     .action(migrateOnly);
   program
     .command("sql")
-    .description("ask the database, over every organization's rows; it only reads")
+    .description("run a query over the rows of all organizations; it can change nothing")
     .argument("<query>", "a select")
     .option("--json", "one JSON object")
     .action(sql);
   program
     .command("resume")
-    .description("send again after a backup was restored: until then its old queue waits")
+    .description("start sending again after a backup was restored: until then its old queue waits")
     .option("--json", "one JSON object")
     .action(resume);
   program
     .command("accept-master-key")
-    .description("go on with the present master key after the right one was lost for good")
+    .description(
+      "go on with the present master key, after the right one was lost for good: what that one sealed stays lost",
+    )
     .option("--json", "one JSON object")
     .action(acceptMasterKeyCommand);
 }

@@ -8,7 +8,7 @@ export function addDoctorCommand(program: Command): void {
     .command("doctor")
     .description("look for what is wrong with this machine and its settings")
     .option("--json", "one JSON object")
-    .option("--try-smtp <host>", "a mail server whose port 25 may be called")
+    .option("--try-smtp <host>", "also try whether mail can leave: connect to port 25 of this mail server")
     .action(doctor);
 }
 

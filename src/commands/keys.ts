@@ -14,7 +14,7 @@ export function addKeyCommands(program: Command): void {
     .description("create an API key and print its secret once")
     .requiredOption("--name <name>", "what the key is for")
     .requiredOption("--env <env>", "live or test", parseEnvironment)
-    .option("--organization <id>", "whose it is; without it the first organization's")
+    .option("--organization <id>", "the id of the organization that it is for; without it the first one")
     .option("--json", "one JSON object")
     .action(createKeyCommand);
 }

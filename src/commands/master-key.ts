@@ -31,13 +31,16 @@ const TELL_EVERY_MS = 2_000;
 export function addMasterKeyCommands(program: Command): void {
   const masterKey = program
     .command("master-key")
-    .description("the key that everything sealed in the database depends on");
+    .description("the key that all secrets in the database are sealed with");
   masterKey
     .command("rotate")
-    .description("give the database another master key while Postern runs; run again, it goes on where it was")
-    .option("--new-key-file <file>", "holds the new key; without it one is made, in master.key.new of the data folder")
-    .option("--remove-old", "end the old key even though a process still has it")
-    .option("--abandon", "undo a rotation: the new key opens the database no more")
+    .description("replace the master key while Postern runs; an interrupted rotation continues when it is run again")
+    .option(
+      "--new-key-file <file>",
+      "a file that holds the new key; without it a key is made in master.key.new of the data folder",
+    )
+    .option("--remove-old", "end the old key even if a process still uses it")
+    .option("--abandon", "undo a rotation that has not ended: the new key no longer opens the database")
     .option("--json", "one JSON object")
     .action((options: RotateOptions) => withWorld((world) => rotate(world, options)));
   masterKey

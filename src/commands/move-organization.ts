@@ -22,15 +22,18 @@ export function addMoveCommands(organizations: Command): void {
     .command("export")
     .description("hold an organization still and write all of it into an encrypted file, for another cell")
     .argument("<id>", "its id: `postern organizations list`")
-    .argument("<file>", "where to, a path or s3://bucket/key; it is there once it is whole")
-    .option("--recipient <age key>", "an age public key that may open it; may be said several times", together)
+    .argument("<file>", "where to write it: a path or s3://bucket/key; nothing is there before the file is complete")
+    .option("--recipient <age key>", "an age public key that can open it; may be given several times", together)
     .option("--json", "one JSON object")
     .action(exportCommand);
   organizations
     .command("import")
     .description("put an organization that another cell exported into this one, where it goes on at once")
     .argument("<file>", "a path or s3://bucket/key")
-    .option("--identity <file>", "the age identities that open it; else POSTERN_BACKUP_PASSPHRASE")
+    .option(
+      "--identity <file>",
+      "a file with the age secret key that opens it; without it POSTERN_BACKUP_PASSPHRASE is used",
+    )
     .option("--json", "one JSON object")
     .action(importCommand);
   organizations
@@ -43,7 +46,7 @@ export function addMoveCommands(organizations: Command): void {
     .command("remove")
     .description("remove an organization that was exported, after its import in the other cell")
     .argument("<id>", "its id")
-    .option("--anyway", "also where mail was accepted after the file was written, which is lost then")
+    .option("--anyway", "even if mail was accepted after the file was written: that mail is lost")
     .option("--json", "one JSON object")
     .action(removeCommand);
 }

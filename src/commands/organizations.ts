@@ -23,7 +23,9 @@ export function addOrganizationCommands(program: Command): void {
     .option("--organization <id>", "its id; without it the first organization")
     .option("--json", "one JSON object")
     .action(changeSettingCommand);
-  const organizations = program.command("organizations").description("who may use this installation, and how much");
+  const organizations = program
+    .command("organizations")
+    .description("the organizations that use this installation: state, plan, rate and quota");
   organizations
     .command("list")
     .description("every organization with its state, plan and limits")
@@ -32,7 +34,7 @@ export function addOrganizationCommands(program: Command): void {
   organizations
     .command("create")
     .description("create an organization and print a live and a test key once")
-    .requiredOption("--name <name>", "what it is called")
+    .requiredOption("--name <name>", "its new name")
     .option("--plan <plan>", "free, starter, growth, scale or enterprise (the default)")
     .option("--state <state>", "pending_review, active (the default) or suspended")
     .option("--requests-per-second <n>", "its own rate instead of the plan's")
@@ -41,13 +43,13 @@ export function addOrganizationCommands(program: Command): void {
     .action(createOrganizationCommand);
   organizations
     .command("set")
-    .description("change an organization; it counts from the next request on")
+    .description("change an organization, from its next request on")
     .argument("<id>", "its id: `postern organizations list`")
     .option("--state <state>", "pending_review (live sends 403), active, or suspended (sends 403, queued mail waits)")
     .option("--plan <plan>", "free, starter, growth, scale or enterprise")
     .option("--requests-per-second <n>", 'a rate of its own, or "default"')
     .option("--monthly-quota <n>", 'recipients a month of its own, or "default"')
-    .option("--name <name>", "what it is called")
+    .option("--name <name>", "its new name")
     .option("--json", "one JSON object")
     .action(changeOrganizationCommand);
   addMoveCommands(organizations);

@@ -10,7 +10,7 @@ export function addOwnNameCommands(program: Command): void {
     .command("dns")
     .description("the service's own names")
     .command("zone")
-    .description("print every DNS record that they need, as a zone file")
+    .description("print every DNS record that the service's own names need, as a zone file")
     .option("--json", "one JSON object")
     .action(dnsZone);
   program

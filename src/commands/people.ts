@@ -10,7 +10,7 @@ export function addPeopleCommands(program: Command): void {
   const people = program.command("people").description("who may sign in to the dashboard");
   people
     .command("list")
-    .description("everybody, with organizations and roles")
+    .description("list everybody, with organizations and roles")
     .option("--json", "one JSON object")
     .action(listPeopleCommand);
   people
@@ -18,14 +18,17 @@ export function addPeopleCommands(program: Command): void {
     .description(
       "print a link that makes the first person to use it owner and operator; it works once, within 24 hours",
     )
-    .option("--organization <id>", "whose owner; without it the first organization's")
+    .option("--organization <id>", "the id of the organization; without it the first one")
     .option("--json", "one JSON object")
     .action(invitePersonCommand);
   people
     .command("reset")
     .description("print a link with which a person sets a new password")
     .argument("<address>", "the person's e-mail address")
-    .option("--second-factors", "the authenticator app is lost as well: turn it off")
+    .option(
+      "--second-factors",
+      "also turn off the authenticator app and remove the passkeys, for a person who lost them",
+    )
     .option("--json", "one JSON object")
     .action(resetPersonCommand);
 }

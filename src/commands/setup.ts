@@ -55,10 +55,10 @@ const INTERRUPTED_STATUS = 130;
 export function addSetupCommand(program: Command): void {
   program
     .command("setup")
-    .description("set up this installation step by step; run it again at any time, what is right stays")
+    .description("set up this installation step by step; run again, it changes only what is not right yet")
     .option("--host <name>", "the host name, such as mail.example.eu")
     .option("--addresses <list>", "the addresses that others see, separated by commas")
-    .option("--dns <provider>", `${PROVIDER_NAMES}: how the records get into DNS`)
+    .option("--dns <provider>", `who publishes the DNS records: ${PROVIDER_NAMES}`)
     .option("--database <url>", "embedded, or the URL of a PostgreSQL of your own")
     .option("--notices <address>", "your address: the first mail goes there, and the ACME server writes there")
     .option("--data <folder>", "the data folder")
@@ -66,7 +66,7 @@ export function addSetupCommand(program: Command): void {
     .option("--acme <how>", "on (Let's Encrypt, whose terms you agree to), off, or the address of a directory")
     .option("--no-wait", "do not wait until the records are in DNS")
     .option("--wait-minutes <n>", "how long to wait for them", "60")
-    .option("--yes", "ask nothing: options, what is set already, and defaults")
+    .option("--yes", "ask nothing: use the options, what is set already, and defaults")
     .option("--json", "one JSON object; implies --yes")
     .action(setupCommand);
 }

@@ -37,8 +37,15 @@ export function addStartCommand(program: Command): void {
   program
     .command("start")
     .description("start Postern")
-    .option("--roles <roles>", `some of ${ROLES.join(",")}; all without it`, parseRoles)
-    .option("--user <user>", "as root: whom to become once the ports are bound; postern, or a number of its own")
+    .option(
+      "--roles <roles>",
+      `the roles to run, separated by commas: ${ROLES.join(",")}; without it all of them`,
+      parseRoles,
+    )
+    .option(
+      "--user <user>",
+      "started by root: the user to become once the ports are bound; without it postern, or a number of its own",
+    )
     .action(start);
 }
 

@@ -19,9 +19,9 @@ export function addUpgradeCommand(program: Command): void {
   program
     .command("upgrade")
     .description(
-      "with --check: the migrations that a start of this version would apply, their locks and how long they take",
+      "with --check: show the migrations that a start of this version would apply, their locks and how long they take",
     )
-    .option("--check", "change nothing, only say")
+    .option("--check", "look, and change nothing (needed: the upgrade itself is a start of the new version)")
     .option("--json", "one JSON object")
     .action(upgradeCommand);
 }

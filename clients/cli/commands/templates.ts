@@ -35,7 +35,7 @@ export function addTemplates(program: Command, around: Surroundings): void {
     .option("--yes", "do not ask before files change")
     .action(acting(around, pull));
   withGlobals(templates.command("push"))
-    .description("make the server's templates as the folder has them, after showing what changes; none is deleted")
+    .description("change the server's templates to what the folder has, after showing what changes; none is deleted")
     .argument("<folder>")
     .argument("[slugs...]", "these alone; without any, all of the folder")
     .option("--yes", "do not ask")
@@ -46,9 +46,9 @@ export function addTemplates(program: Command, around: Surroundings): void {
     .description("what a recipient would get, of a template's folder or of one on the server; nothing is stored")
     .argument("<id>", "an id or a slug, or the folder of one template (templates/welcome)")
     .option("--variables <json>", "values; without them those of values.json in the folder")
-    .option("--out <file>", "the page to write; without it one in the system's folder for such")
+    .option("--out <file>", "the page to write; without it a file in the system's folder for temporary files")
     .option("--open", "show the page in the browser")
-    .option("--watch", "again whenever a file of the folder changes; the page reloads itself")
+    .option("--watch", "render again whenever a file of the folder changes; the page reloads itself")
     .action(acting(around, preview));
 }
 
