@@ -72,7 +72,7 @@ export type Config = {
   trusted_proxies: string[];
   allowed_networks: string[];
   greylisting: boolean;
-  /** Are reports on TLS sent to the domains that ask for them? */
+  /** True if reports on TLS are sent to the domains that ask for them. */
   tls_reports: boolean;
   log_level: string;
   bootstrap_live_key: string | null;

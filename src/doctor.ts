@@ -149,7 +149,7 @@ async function checkDataFolder({ data_dir }: FoundConfig): Promise<Check[]> {
   return [ok(name, `${data_dir} belongs to user ${uid} and has ${gib} GiB free.`)];
 }
 
-/** The first start makes the data folder: can it? */
+/** The first start makes the data folder; checks that it can. */
 async function checkAbsentFolder(data_dir: string): Promise<Check[]> {
   const name = "data folder";
   const parent = nearestFolder(data_dir);

@@ -21,7 +21,7 @@ import {
 } from "./support/tidy-rules.ts";
 import { closeParser, readSources } from "./support/tidy-source.ts";
 import { checkMigration, checkStatements } from "./support/tidy-statements.ts";
-import { checkWords } from "./support/tidy-words.ts";
+import { checkQuestions, checkWords } from "./support/tidy-words.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 /** Where words are looked for, beside the documents; what others wrote, and the words' own list, are not looked at. */
@@ -402,6 +402,18 @@ describe("the words", () => {
   });
 });
 
+describe("the docstrings", () => {
+  it("say what is so, and ask nothing", () => {
+    const said = (text: string) => checkQuestions(new Map([["src/a.ts", text]])).map(({ line }) => line);
+    assert.deepEqual(
+      said("/** True for a day. */\n/** A glob (`*`, `?`). */\n/** Says it. Why? */\nconst a = b ? 1 : 2;"),
+      [],
+    );
+    assert.deepEqual(said("\n/** Is it a day? */"), [2]);
+    assert.deepEqual(said("/**\n * Has the organization\n * any (of `a?`)? Null: none.\n */"), [1]);
+  });
+});
+
 describe("the tree", () => {
   const read = (files: Record<string, string>) => readSources(new Map(Object.entries(files)));
 
@@ -456,6 +468,7 @@ describe("this repository", () => {
     const architecture = existsSync(join(ROOT, "ARCHITECTURE.md")) ? read("ARCHITECTURE.md") : null;
     const pages = globSync(["*.md", "docs/**/*.md"], { cwd: ROOT, exclude: ["CHANGELOG.md"] });
     const spoken = globSync([...SPOKEN, ...pages], { cwd: ROOT, exclude: UNSPOKEN });
+    const texts = new Map(spoken.map((path) => [path.replaceAll("\\", "/"), read(path)]));
     const documents = new Map(pages.map((path) => [path.replaceAll("\\", "/"), read(path)]));
     const violations = [
       ...sources.flatMap(checkSource),
@@ -467,7 +480,8 @@ describe("this repository", () => {
       ...checkTables(sources, tablesOf(migrations), JSON.parse(read("test/tidy-tables.json"))),
       ...checkArchitecture(folders, architecture),
       ...checkDocuments(documents, (path) => existsSync(join(ROOT, path))),
-      ...checkWords(new Map(spoken.map((path) => [path.replaceAll("\\", "/"), read(path)]))),
+      ...checkWords(texts),
+      ...checkQuestions(texts),
     ];
     const open = applyExemptions(violations, exemptions);
     const lines = open.map(({ rule, path, line, message }) => `${path}:${line} ${rule}: ${message}`);

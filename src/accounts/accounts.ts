@@ -52,7 +52,7 @@ export function authenticateMask(world: AuthWorld): (secret: string) => Promise<
   };
 }
 
-/** Whose is the key of this SHA-256, also where it was revoked? Null: none like it was ever made here. */
+/** The organization whose key has this SHA-256, a revoked key included. Null: no such key was ever made here. */
 export async function organizationOfKey(db: World["db"], digest: Buffer): Promise<string | null> {
   return (await queries.findDigest(db, digest))[0]?.org_id ?? null;
 }
@@ -128,12 +128,14 @@ export function requirePlan(account: Pick<Account, "plan">, feature: "statistics
   throw new Refusal("plan_limit_reached", `${what}; this organization is on the ${account.plan} plan`);
 }
 
-/** Does the plan include dedicated IPs? What was set while it did stays, and is passed over. */
+/**
+ * True if the plan includes dedicated IPs. Pools that were set up under an earlier plan stay stored, and are not used.
+ */
 export function includesDedicatedIps(plan: Account["plan"]): boolean {
   return PLANS[plan].dedicated_ips;
 }
 
-/** Does the plan show `auth_results` of inbound mail (contract: paid plans only)? */
+/** True if the plan shows `auth_results` of inbound mail (contract: paid plans only). */
 export function showsAuthResults(plan: Account["plan"]): boolean {
   return PLANS[plan].auth_results;
 }

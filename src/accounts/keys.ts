@@ -27,7 +27,7 @@ export function secretEnvironment(secret: string): Environment | null {
   return (SHAPE.exec(secret)?.[1] as Environment | undefined) ?? null;
 }
 
-/** Has it the form of a mask key's secret? Such a key opens nothing that asks by `secretEnvironment`. */
+/** True if the text has the form of a mask key's secret. `secretEnvironment` answers null for such a key. */
 export function isMaskSecret(secret: string): boolean {
   return MASK_SHAPE.test(secret);
 }

@@ -40,7 +40,7 @@ export type AliasRequest = {
 };
 
 export type AliasPorts = {
-  /** Is or was this a masked address? One address has one meaning. */
+  /** True if this is a masked address, or was one: an address never gets a second meaning. */
   isMasked(tx: Tx, address: string): Promise<boolean>;
 };
 

@@ -22,7 +22,10 @@ export async function isElsewhere(
   return answer?.cell === undefined ? null : answer.cell !== null;
 }
 
-/** Does another cell hold a domain that moves away from here? Null where it cannot be known now; false without a door. */
+/**
+ * True if another cell holds the domain, which moves away from here. Null where that cannot be known now; false without
+ * a door.
+ */
 export async function hasArrived(world: Pick<World, "config">, domain: string): Promise<boolean | null> {
   if (world.config.cells_door === null) return false;
   const answer = await where(world, domain, true);

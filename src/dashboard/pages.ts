@@ -46,7 +46,7 @@ const HEADERS = {
   "cross-origin-resource-policy": "same-origin",
 };
 
-/** Is there a build to serve? */
+/** True if there is a build of the dashboard to serve. */
 export function isBuilt(folder = DIST): boolean {
   return existsSync(join(folder, PAGE));
 }

@@ -83,7 +83,10 @@ export function listDays(tx: Tx, orgId: string, span: Span) {
 /** A span whose whole weeks are read as such: `week` is the first one's Monday, `after` the one behind the last. */
 export type WeekSpan = Span & { week: string; after: string };
 
-/** Is there mail behind the day, in its week? Reporters whose clock is wrong name days to come. Index: primary key. */
+/**
+ * True if the week of the day has mail on a later day: reporters whose clock is wrong name days to come. Index: primary
+ * key.
+ */
 export async function hasDaysBehind(tx: Tx, orgId: string, domainId: string, day: string): Promise<boolean> {
   const rows = await tx.query(
     `select from dmarc_day where org_id = $1 and domain_id = $2 and day > $3 and day < dmarc_week($3) + 7 limit 1`,

@@ -10,7 +10,7 @@ const DOMAINS_MAX = 10_000;
 
 const budgets = createBuckets({ per_s: MIB_PER_DAY / DAY_S, burst: MIB_PER_DAY, names_max: DOMAINS_MAX });
 
-/** Has so much been read for the domain that nothing more is? */
+/** True if so much has been read for the domain today that nothing more is. */
 export function isReadEnough(domainId: string, nowMs: number): boolean {
   return budgets.isEmpty(domainId, nowMs);
 }

@@ -102,7 +102,7 @@ async function judge(url: string, config: DatabaseConfig): Promise<Check[]> {
   }
 }
 
-/** Is the key of these settings the one that the database's secrets are sealed with? */
+/** Checks that the master key of these settings is the one that the database's secrets are sealed with. */
 async function checkKey(client: pg.Client, { master_key, data_dir }: DatabaseConfig): Promise<Check[]> {
   const { rows } = await client.query<{ found: boolean }>("select to_regclass('master_key') is not null as found");
   // Without a key none is right: any other one tells whether the database knows one.

@@ -69,7 +69,7 @@ async function addressesAt(name: string, resolver: Pick<Resolver, "a" | "aaaa">)
   return failed?.kind === "failed" ? { kind: "failed", reason: failed.reason } : { kind: "absent" };
 }
 
-/** Does the name lead to this machine, and to each address that mail may leave from? */
+/** Checks that the name leads to this machine, and to each address that mail may leave from. */
 function checkOwn(
   { public_addresses }: FoundConfig,
   { pools }: KnownToDatabase,

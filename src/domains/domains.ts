@@ -369,8 +369,8 @@ export type SendingEnd = { is_gone: boolean; reason: string };
 const SENDING_KEPT = { for_ms: 5_000, names_max: 20_000 };
 
 /**
- * For mail that waited: has its domain's owner ended the sending since it was accepted? By the domain's id; null: no. What
- * DNS lost meanwhile ends nothing, as mail is accepted under that for 72 h. That it has not is known for 5 s.
+ * For mail that waited: whether its domain's owner has ended the sending since it was accepted, by the domain's id. Null: the
+ * owner has not, which is remembered for 5 s. Records that DNS lost meanwhile end nothing: mail is accepted for 72 h without them.
  */
 export function findSendingEnd(
   world: Pick<World, "db" | "clock">,
@@ -414,7 +414,7 @@ export function findReceiver(world: Pick<World, "db">): (domainName: string) => 
   });
 }
 
-/** Has anybody here a domain? */
+/** True if any organization here has a domain. */
 export async function hasAnyDomain(db: Query): Promise<boolean> {
   return (await queries.hasDomains(db))[0]?.found ?? false;
 }

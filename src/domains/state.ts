@@ -24,17 +24,17 @@ const REQUIRED: Record<DomainType, readonly Requirement[]> = {
   both: ["ownership", "spf", "dkim", "mx"],
 };
 
-/** Does mail leave under a domain of this type, so that SPF and DKIM are asked of it? */
+/** True if mail leaves under a domain of this type: then it needs SPF and DKIM. */
 export function sends(type: DomainType): boolean {
   return REQUIRED[type].includes("spf");
 }
 
-/** Does mail arrive at a domain of this type, so that MX is asked of it? */
+/** True if mail arrives at a domain of this type: then it needs an MX. */
 export function receives(type: DomainType): boolean {
   return REQUIRED[type].includes("mx");
 }
 
-/** Is the domain in its 72 hours of grace, or better? The API's `verified`. */
+/** True if the domain is verified or in its 72 hours of grace: the API's `verified`. */
 export function isVerified(row: Pick<DomainRow, "status" | "unverified_since">, nowMs: number): boolean {
   if (row.status === "verified") return true;
   return row.status === "degraded" && nowMs < (row.unverified_since?.getTime() ?? 0) + GRACE_MS;
@@ -122,7 +122,7 @@ function moveStatus(row: DomainRow, facts: Map<Provable, Fact>, at: Date, mayVer
   failWhenLate(row, at);
 }
 
-/** Does every record that the type requires stand verified? */
+/** True if every record that the type requires is verified. */
 export function hasAllRequired(row: Flags & Pick<DomainRow, "type">): boolean {
   return REQUIRED[row.type].every((purpose) => row[`${purpose}_verified`]);
 }

@@ -133,7 +133,10 @@ export type DomainPorts = {
   hastenWaiting(orgId: string, domainId: string): Promise<void>;
   /** How much these domains may send now, by id; those that never began are missing. */
   warmingOf(tx: Tx, orgId: string, domainIds: string[]): Promise<Map<string, DomainWarming>>;
-  /** Does another Postern behind the same door hold a domain that is not held here? Null where that cannot be known now. */
+  /**
+   * True if another Postern behind the same door holds a domain that this one does not. Null where that cannot be known
+   * now.
+   */
   isElsewhere?(domain: string): Promise<boolean | null>;
 };
 

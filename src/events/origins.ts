@@ -4,7 +4,7 @@
 /** Made by us: a forward of received mail, mail through a masked address, our own notices. */
 const SERVICE_ORIGINS = new Set(["forward", "masked", "system", "tls_report"]);
 
-/** Did the customer send it? Only such mail is counted, announced to webhooks and judged by warming. */
+/** True if a customer sent it: only such mail is counted, announced to webhooks and judged by warming. */
 export function isSentByCustomer({ origin }: { origin?: string }): boolean {
   return !SERVICE_ORIGINS.has(origin ?? "api");
 }

@@ -34,12 +34,12 @@ export type MailEvent = {
   class: string | null;
   isp: string | null;
   bounce_type: "hard" | "soft" | null;
-  /** Is the recipient at fault, so that further mail is to be suppressed? */
+  /** True if the recipient is at fault, so that further mail is to be suppressed. */
   suppress: boolean;
   next_attempt_at: Date | null;
   /** For `complained` only. */
   complaint?: { feedback_type: string; source_ip: string | null; arrival_date: string | null };
-  /** Does it reach webhooks? (Deferrals do at most every four hours.) */
+  /** True if it reaches webhooks. (Deferrals do at most every four hours.) */
   announces: boolean;
   about: {
     domain_id: string;

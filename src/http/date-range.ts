@@ -7,12 +7,15 @@ const DAY = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
 const TIME =
   /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:?\d\d)$/;
 
-/** Is it a day that exists? */
+/** True for a day that exists, as YYYY-MM-DD. */
 export function isDay(text: string): boolean {
   return DAY.test(text) && exists(text);
 }
 
-/** Is it a moment, of a day that exists, which in UTC has a year of four digits still? What goes in can come out. */
+/**
+ * True for a moment (RFC 3339) of a day that exists, whose year in UTC has four digits too, so that it can be shown
+ * again.
+ */
 export function isTime(text: string): boolean {
   if (!TIME.test(text) || !exists(text)) return false;
   const year = new Date(text).getUTCFullYear();

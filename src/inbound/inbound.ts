@@ -56,7 +56,7 @@ export type InboundPorts = {
   exact: readonly RcptDecider[];
   wide?: WideDecider;
   own: readonly RcptDecider[];
-  /** Does another Postern behind the same door hold a domain? Null where that cannot be known now. */
+  /** True if another Postern behind the same door holds the domain. Null where that cannot be known now. */
   isElsewhere?(domain: string): Promise<boolean | null>;
   checks: readonly AcceptCheck[];
   spam: SpamStep;
@@ -192,7 +192,7 @@ function fromRow(row: queries.MailRow, examine: (about: Examinable) => Examined)
   };
 }
 
-/** Can this installation receive mail for anybody at all? Once it could, it is not asked again. */
+/** True if this installation can receive mail for anybody at all. Once it could, the database is not asked again. */
 function receivingFinder({ db }: Pick<World, "db">): () => Promise<boolean> {
   let isFound = false;
   return async () => {

@@ -136,7 +136,10 @@ export function withAsciiDomain(text: string): string {
   return ascii === "" ? text : text.slice(0, text.length - domain.length) + ascii;
 }
 
-/** Is a label of an ASCII name called `xn--` and no A-label (RFC 5890 §2.3.2.1)? node:url leaves what it cannot decode. */
+/**
+ * True if a label of an ASCII name begins with `xn--` and is no A-label (RFC 5890 §2.3.2.1): node:url leaves what it
+ * cannot decode.
+ */
 export function hasBadALabel(ascii: string): boolean {
   if (!ascii.includes("xn--")) return false;
   const isALabel = (label: string) => label.startsWith("xn--");

@@ -73,9 +73,9 @@ function readKey(der: Buffer): KeyObject | null {
 }
 
 /**
- * Is the server's chain (DER, its own certificate first) one that a usable record speaks of? DANE-EE: the certificate or
- * its key, whatever its name and dates (RFC 7672 §3.1.1). DANE-TA: an authority of the chain, and then the signatures up
- * to it, the dates and the name count (§3.1.2).
+ * Judges the server's chain (DER, its own certificate first) by the usable records. DANE-EE: the certificate or its key,
+ * whatever its name and dates (RFC 7672 §3.1.1). DANE-TA: an authority of the chain, and then the signatures up to it, the
+ * dates and the name count (§3.1.2).
  */
 export function matchTlsa(records: TlsaRecord[], chain: Buffer[], reference: DaneReference): DaneVerdict {
   const [leaf] = chain;

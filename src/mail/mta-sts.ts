@@ -81,7 +81,7 @@ function readPattern(text: string): string | null {
   return isName ? pattern : null;
 }
 
-/** Does the policy name this mail server? A `*` stands for exactly one label, the leftmost (RFC 8461 §4.1). */
+/** True if the policy names this mail server. A `*` stands for exactly one label, the leftmost (RFC 8461 §4.1). */
 export function stsNamesMx(policy: Pick<StsPolicy, "mx">, host: string): boolean {
   const name = host.toLowerCase().replace(/\.$/, "");
   const dot = name.indexOf(".");

@@ -12,7 +12,7 @@ export function simulatorDomain({ hostname }: { hostname: string }): string {
   return `${SIMULATOR}.${hostname}`;
 }
 
-/** Is this the address of a simulated recipient? The domain may be written in capitals. */
+/** True for the address of a simulated recipient. The domain may be written in capitals. */
 export function isSimulated(config: { hostname: string }, email: string): boolean {
   const at = email.lastIndexOf("@");
   return at !== -1 && email.slice(at + 1).toLowerCase() === simulatorDomain(config);

@@ -1,7 +1,9 @@
 // What signed tokens are made of: ids as bytes, and keyed hashes that strangers hand back. Not here: what a token holds.
 import { timingSafeEqual } from "node:crypto";
 
-/** Are these the same bytes? Takes as long wherever they differ; only the length may tell. */
+/**
+ * True if these are the same bytes. Takes as long wherever they differ, so that time shows no more than their length.
+ */
 export function isSame(expected: Uint8Array, given: Uint8Array): boolean {
   return expected.length === given.length && timingSafeEqual(expected, given);
 }

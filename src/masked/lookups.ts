@@ -43,7 +43,7 @@ export const addressFinder = onePerDatabase((db) => {
   return (digest: Buffer) => find(digest.toString("hex"));
 });
 
-/** Whose is a masked or reverse address? Null: nobody's here. */
+/** Finds whose masked or reverse address this is. Null: nobody's here. */
 export async function organizationOfMasked(world: Pick<World, "db" | "seal">, address: string): Promise<string | null> {
   return (await addressFinder(world)(addressDigest(world, untagged(address))))?.org_id ?? null;
 }

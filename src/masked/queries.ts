@@ -289,13 +289,13 @@ export function moveToDomain(tx: Tx, orgId: string, { from, to }: { from: string
   return tx.execute("update masked_alias set domain_id = $3 where org_id = $1 and domain_id = $2", [orgId, from, to]);
 }
 
-/** Has anybody here ever had a masked address? */
+/** True if anybody here has ever had a masked address. */
 export async function anyMaskedAlias(db: Query): Promise<boolean> {
   const [row] = await db.query<{ found: boolean }>("select exists (select 1 from masked_alias) as found");
   return row?.found ?? false;
 }
 
-/** Has the domain aliases, deleted ones that may come back included? */
+/** True if the domain has masked aliases that are not deleted. */
 export async function hasMaskedAliases(tx: Query, orgId: string, domainId: string): Promise<boolean> {
   const [row] = await tx.query<{ found: boolean }>(
     `select exists (select 1 from masked_alias where org_id = $1 and domain_id = $2 and deleted_at is null) as found`,
@@ -419,7 +419,7 @@ export function findMessageIds(tx: Query, orgId: string, aliasId: string, digest
   );
 }
 
-/** Has the organization aliases at the service's own domain? */
+/** True if the organization has aliases at the service's own domain. */
 export async function hasAliasesAt(db: Query, orgId: string, domain: string): Promise<boolean> {
   const found = await db.query(
     "select 1 from masked_alias where org_id = $1 and domain_id is null and domain = $2 limit 1",

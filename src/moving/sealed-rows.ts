@@ -10,7 +10,7 @@ export type JsonRow = Record<string, unknown>;
 /** Before a value that was sealed under a master key which is lost. */
 const UNREADABLE = "unreadable:";
 
-/** Has this table any? Of others the lines need not be read. */
+/** True if this table has sealed columns. The lines of other tables need not be parsed. */
 export function hasSealed(table: string): boolean {
   return SEALED_COLUMNS.some((column) => column.table === table);
 }

@@ -7,7 +7,7 @@ import { UsageError } from "../platform/process/usage-error.ts";
 import type { JsonRow } from "./sealed-rows.ts";
 
 export type SharedRows = {
-  /** Has this table rows that must be looked at one by one? */
+  /** True if this table has rows that must be looked at one by one. */
   changes(table: string): boolean;
   /** What is to be put in for these rows. */
   change(table: string, rows: JsonRow[]): Promise<JsonRow[]>;

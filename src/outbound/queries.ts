@@ -356,7 +356,7 @@ export function oldestDue(db: Query, now: Date, suspended: { orgs: string[]; dom
   );
 }
 
-/** Is mail of this domain still queued? */
+/** True if mail of this domain is still queued. */
 export function hasQueuedMail(tx: Query, orgId: string, domainId: string) {
   return tx.query<{ found: boolean }>(
     `select exists (select 1 from delivery d join message m on m.org_id = d.org_id and m.id = d.message_id

@@ -45,7 +45,7 @@ export type MessageAbout = {
   size: number;
   recipient_count: number;
   require_tls: boolean;
-  /** Did the sender set `expires_at`? */
+  /** True if the sender set `expires_at`. */
   has_expiry: boolean;
   environment: "live" | "test";
   blob_key: string | null;
@@ -97,7 +97,7 @@ export type Outcome = {
   retry_at_once?: boolean;
   /** It ended without another attempt: nothing is counted as one, and what servers said before stays said. */
   unattempted?: boolean;
-  /** Was the recipient's domain absent (NXDOMAIN)? Final only when seen twice, an hour apart. */
+  /** True if the recipient's domain was absent (NXDOMAIN). Final only when seen twice, an hour apart. */
   absent?: boolean;
 };
 
@@ -112,7 +112,7 @@ export const TLS_REPORT_ORIGIN = "tls_report";
 export type Mark = {
   id: string;
   beats: number;
-  /** Was it seen of late? After an outage nothing is claimed before the next look. */
+  /** True if the database was looked at lately. After an outage nothing is claimed before the next look. */
   isFresh(): boolean;
   /** A message may leave now: the next look counts one further. */
   sending(): void;

@@ -60,7 +60,7 @@ export type Sending = {
   prepare(account: Account, request: SendRequest, hold: HoldBytes, isNew?: Promise<void>): Promise<Prepared>;
   /** The same for a message that comes ready-made over SMTP. */
   prepareSubmitted(account: Account, submitted: Submitted): Promise<Prepared>;
-  /** May the organization send from this domain? Throws the Refusal to answer with. */
+  /** Throws the Refusal to answer with where the organization may not send from this domain. */
   checkSender(account: Account, domain: string): Promise<void>;
   /** Which of the items of one call still fit into their windows, in order. */
   fit(items: readonly Prepared[]): Promise<Fit>;

@@ -66,7 +66,7 @@ async function find(
   }
 }
 
-/** Must the answer wait? Logs one line when a client's answers begin to. */
+/** Counts a failed login; true if its answer must wait. Logs one line when a client's answers begin to wait. */
 function noteFailure(world: Pick<World, "clock" | "log">, failures: Buckets, key: string): boolean {
   const now = world.clock.monotonic();
   const slow = failures.take(key, now) > 0;

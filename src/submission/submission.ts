@@ -27,7 +27,7 @@ export type SubmissionParts = {
   sending: Sending;
   tls: () => SecureContext;
   spool: Spool;
-  /** Is there room for mail at all? */
+  /** True if there is room for mail at all. */
   hasRoom(): boolean;
 };
 

@@ -58,7 +58,7 @@ function put(block: BlockWriter, text: string): void {
   block.length += block.bytes.write(text, block.length);
 }
 
-/** Is it time to store the block? */
+/** True if it is time to store the block. */
 export function isFull(block: BlockWriter): boolean {
   return block.entry_count >= ENTRIES_MAX || block.length >= BYTES_MAX;
 }

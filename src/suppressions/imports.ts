@@ -18,7 +18,7 @@ export type Upload = {
   field: "file" | "csv";
   filename: string;
   provider: Provider | null;
-  /** May be gone through again. */
+  /** Can be read more than once, from its beginning. */
   content: AsyncIterable<Buffer> | Iterable<Buffer>;
 };
 
@@ -43,7 +43,7 @@ type Staging = {
   /** Set once the job is shown: what notes its progress. */
   shown: NodeJS.Timeout | null;
   seen: KeySet;
-  /** Of domains and templates that rows name: are they there? */
+  /** Which of the domains and templates that rows name exist. */
   scopes: Map<string, boolean>;
   block: BlockWriter;
   found: queries.Findings;

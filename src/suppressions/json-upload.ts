@@ -10,7 +10,7 @@ const REST_BYTES_MAX = 64 * 1024;
 
 export type JsonUpload = {
   fields: Record<string, unknown>;
-  /** Is the text of `csv` in the file? It is in `fields` where its name was written with escapes. */
+  /** True if the text of `csv` is in the file. It is in `fields` where its name was written with escapes. */
   inFile: boolean;
 };
 

@@ -140,7 +140,7 @@ const SEARCH_FILTER = `s.org_id = $1 and s.email like $7 and ${IN_RANGE} and ${K
 /** Above every address in the order of bytes. */
 const LAST = "\u{10ffff}";
 
-/** Does the text stand at the beginning of an address, so that the index leads to it? It names a mailbox then. */
+/** True if the text stands at the beginning of an address, so that the index leads to it: it names a mailbox then. */
 function isBeginning(query: string): boolean {
   return query.indexOf("@") > 0;
 }

@@ -237,7 +237,10 @@ function readExpiry(text: string | null | undefined, now: Date): Date | null {
   return at;
 }
 
-/** Does a mail to this address, with this domain, template, list and stream, go out? `entry` is what blocks it. */
+/**
+ * Finds whether a mail to this address, with this domain, template, list and stream, is suppressed. `entry` is what
+ * blocks it.
+ */
 export async function checkSuppression(
   world: Pick<World, "db" | "clock">,
   orgId: string,
@@ -362,7 +365,9 @@ async function searchInTime(tx: Tx, orgId: string, listing: queries.Listing): Pr
   return { rows: await queries.searchMany(tx, orgId, listing), ...counted };
 }
 
-/** Does the page lie behind the last entry? Where not all were counted nobody knows. */
+/**
+ * True if the page lies behind the last entry. Where not all were counted that is not known, and the answer is false.
+ */
 function isBehind({ page }: queries.Listing, { total, total_is_at_least }: Total): boolean {
   return page.offset >= total && !total_is_at_least;
 }

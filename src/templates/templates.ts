@@ -119,7 +119,7 @@ export async function getTemplate(world: Pick<World, "db">, orgId: string, idOrS
   return row;
 }
 
-/** Is there a template of the organization with this id? */
+/** True if the organization has a template with this id. */
 export async function hasTemplate(tx: Tx, orgId: string, id: string): Promise<boolean> {
   return (await queries.findTemplate(tx, orgId, { id })).length > 0;
 }

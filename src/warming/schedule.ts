@@ -38,7 +38,7 @@ function steps(limits: number[], days: number[]): number[] {
   return limits.flatMap((limit, index) => Array.from({ length: days[index] ?? 0 }, () => limit));
 }
 
-/** Does the phase have days and limits, so that a domain moves on from it by itself? */
+/** True if the phase has days and limits, so that a domain moves on from it by itself. */
 export function isRunning(phase: Phase): phase is RunningPhase {
   return RUNNING_PHASES.includes(phase as RunningPhase);
 }

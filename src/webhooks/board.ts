@@ -28,7 +28,7 @@ export type Lane = LaneKey & {
   consecutive_failures: number;
   slow: boolean;
   pool: Pool;
-  /** Did the last claim take all it asked for? Then there may be more. */
+  /** True if the last claim took all that it asked for: then there may be more. */
   more: boolean;
   /** When a claim first found less than asked for. */
   empty_since_ms: number | null;
@@ -251,7 +251,7 @@ export function emptyBoard(on: Board): Held[] {
   return rows;
 }
 
-/** Is there nothing of this lane in memory? */
+/** True if nothing of this lane is in memory. */
 export function isIdle(lane: Lane): boolean {
   return lane.in_flight === 0 && lane.waiting.length === 0;
 }

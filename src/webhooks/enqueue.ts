@@ -106,7 +106,7 @@ function takes(subscriber: queue.Subscriber, event: OutgoingEvent): boolean {
 
 const patterns = createLru<{ pattern: Pattern | null }>(PATTERNS_MAX);
 
-/** Does an endpoint's `match_pattern` take this recipient? No pattern takes all. */
+/** True if an endpoint's `match_pattern` takes this recipient. Without a pattern it takes all. */
 function acceptsRecipient(pattern: string | null, recipient: string): boolean {
   if (pattern === null) return true;
   let compiled = patterns.get(pattern);

@@ -222,7 +222,7 @@ export function findBodies(db: Query, orgIds: readonly string[], eventIds: reado
 export type Outcome = AttemptResult & {
   row: Pick<ClaimedRow, "org_id" | "id" | "webhook_id" | "claim_id" | "attempt">;
   status: "delivered" | "failed" | "retrying";
-  /** Was a request made? Without one neither the attempt nor the endpoint's failures count. */
+  /** True if a request was made. Without one neither the attempt nor the endpoint's failures count. */
   tried: boolean;
   at: Date;
   next_attempt_at: Date | null;
@@ -276,7 +276,7 @@ export function retryDeliveries(tx: Tx, outcomes: readonly Outcome[]) {
 }
 
 export type LaneNote = LaneKey & {
-  /** Was there a success? Then `failures` counts from the last one. */
+  /** The last success, from which `failures` counts; null if there was none. */
   succeeded_at: Date | null;
   failures: number;
   next_at: Date | null;

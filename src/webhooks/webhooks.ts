@@ -89,7 +89,9 @@ function checkPattern(pattern: string | null | undefined): void {
   if (compiled.kind === "problem") throw invalid("match_pattern", `the 'match_pattern' field ${compiled.problem}`);
 }
 
-/** Is there room for this pattern beside the expressions of the other endpoints? The organization must be locked. */
+/**
+ * Refuses a pattern that is too large beside the expressions of the other endpoints. The organization must be locked.
+ */
 async function checkExpressions(tx: Tx, orgId: string, id: string, pattern: string | null | undefined): Promise<void> {
   if (!pattern?.startsWith("re:")) return;
   const others = await queries.listExpressions(tx, orgId, id);

@@ -28,7 +28,7 @@ export type RecipientVerdict = {
   bounce_type: "hard" | "soft" | null;
   bounce_code: string | null;
   diag_code: string | null;
-  /** Was it reported late after it was taken? */
+  /** True if a report of a delay came after a server had taken it. */
   warned: boolean;
   suppression: { reason: string; feedback_type: string | null } | null;
 };

@@ -260,7 +260,7 @@ async function differences(rows: pg.Client, { tables }: Taken): Promise<string[]
   return [...names].filter((name) => tables[name] !== is[name]);
 }
 
-/** The control: would one mail that is missing be noticed? */
+/** The control: shows that one mail that is missing would be noticed. */
 async function isOneMissingFound(rows: pg.Client, taken: Taken): Promise<boolean> {
   await rows.query("begin");
   await rows.query("delete from message where id = $1", [taken.sent[0]?.id]);

@@ -75,8 +75,8 @@ async function playRow(row: CopyRow): Promise<Played> {
 }
 
 /**
- * Does it send? Where it is paused it must say so, take mail and keep it; the operator then does what the runbook says: what
- * has left from the original is cancelled, the rest goes on.
+ * Finds whether a copy sends. Where it is paused it must say so, take mail and keep it; the operator then does what the runbook
+ * says: what has left from the original is cancelled, the rest goes on.
  */
 async function judge(t: Theatre, copy: Site): Promise<{ seen: string; reason: string | null }> {
   const waiting = t.accepted.filter((mail) => copiesOf(t.sink, mail) === 0);

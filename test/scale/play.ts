@@ -139,7 +139,7 @@ async function heldBySecond({ stage }: Cell): Promise<number> {
 
 type Done = Span & { done: number };
 
-/** Does it, and waits until every cell accepts mail again, both ways. */
+/** Does the work, and waits until every cell accepts mail again, both ways. */
 async function during(cells: readonly Cell[], work: () => Promise<void>): Promise<Done> {
   const from = performance.now();
   await work();

@@ -312,7 +312,7 @@ function leap({ network }: OutboundPlay, ms: number, moveWall: (ms: number) => v
 
 // --- time -------------------------------------------------------------------------------------------------------------
 
-/** Is anybody at work, or does anything wait for time on the clocks of processes to pass? */
+/** True if anybody is at work, or anything waits for time on the clocks of processes to pass. */
 function isActive({ universe, processes, rows, server, watch }: OutboundPlay): boolean {
   if (watch.isAny() || server.turn.isTaken || server.away_until_ms > universe.monotonic()) return true;
   const isAtWork = processes.all.some(

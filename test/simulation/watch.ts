@@ -6,7 +6,7 @@ import type { DeliveryRow } from "./outbound-rows.ts";
 
 export type Watch = {
   look(): void;
-  /** Is there any at the moment that nobody will look at? */
+  /** True if there is a delivery now that nobody will look at. */
   isAny(): boolean;
   problems: string[];
 };

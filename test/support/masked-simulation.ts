@@ -101,7 +101,7 @@ async function simulate(ask: MaskedSimulation["ask"], mail: SimulatedMail) {
   return { body, messages: others, reports, said: `${smtp_code} ${enhanced_code}`, message };
 }
 
-/** Does it tell the owner of mail that passed? */
+/** True for a notice that informs the owner of mail that passed. */
 export function isReport({ mail }: { mail: { subject?: string | undefined } }): boolean {
   return /^(?:Your reply was sent|A mail to your alias holds)/.test(mail.subject ?? "");
 }

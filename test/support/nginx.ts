@@ -9,7 +9,7 @@ import { until } from "./until.ts";
 
 export const NGINX_MODULES = "/usr/lib/nginx/modules";
 
-/** Are the program and its mail module there? */
+/** True if the program and its mail module are there. Tests that need them are skipped with a message otherwise. */
 export function hasNginx(): boolean {
   const isThere = spawnSync("nginx", ["-v"], { stdio: "ignore" }).status === 0;
   return isThere && existsSync(join(NGINX_MODULES, "ngx_mail_module.so"));

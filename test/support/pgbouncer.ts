@@ -19,7 +19,7 @@ export type PgBouncer = {
 
 const START_MS = 10_000;
 
-/** Is the program there? Tests that need it are skipped with a message otherwise. */
+/** True if the program is there. Tests that need it are skipped with a message otherwise. */
 export function hasPgBouncer(): boolean {
   return spawnSync("pgbouncer", ["--version"], { stdio: "ignore" }).status === 0;
 }

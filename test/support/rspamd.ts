@@ -26,7 +26,7 @@ rspamd_config.FROM_FRIEND = { score = -1.5, description = 'From a friend', callb
 end }
 `;
 
-/** Is the program there? Tests that need it are skipped with a message otherwise. */
+/** True if the program is there. Tests that need it are skipped with a message otherwise. */
 export function hasRspamd(): boolean {
   return spawnSync("rspamd", ["--version"], { stdio: "ignore" }).status === 0;
 }

@@ -25,7 +25,7 @@ export type S3Server = {
 
 const LOGIN = { access_key: "tester", secret_key: "not-a-secret", region: "eu-central-1" };
 
-/** Is the program there? Tests that need it are skipped with a message otherwise. */
+/** True if the program is there. Tests that need it are skipped with a message otherwise. */
 export function hasS3Server(): boolean {
   return spawnSync("versitygw", ["--version"], { stdio: "ignore" }).status === 0;
 }

@@ -10,6 +10,20 @@ const PLAIN: readonly (readonly [word: RegExp, plain: string])[] = [
   [/\bof ours\b/i, "Postern's"],
 ];
 
+/** A docstring whose first sentence asks something: what stands between backticks may hold a `?` of its own. */
+const QUESTION = /\/\*\*[\s*]*(?:[^.?`*]|\*(?!\/)|`[^`]*`)*\?(?=\s|\*)/g;
+
+/** A violation for every docstring that asks what it should say: "Is it a day?" is "True for a day". */
+export function checkQuestions(texts: ReadonlyMap<string, string>): Violation[] {
+  const written = [...texts].filter(([path]) => !path.includes("/generated/"));
+  return written.flatMap(([path, text]) =>
+    [...text.matchAll(QUESTION)].map(({ 0: question, index }) => ({
+      ...{ rule: "words", path, line: text.slice(0, index).split("\n").length },
+      message: `asks "${question.replace(/^[/\s*]+/, "")}"; a docstring says what is so: "True if …"`,
+    })),
+  );
+}
+
 /** A violation for every line that holds such a word. */
 export function checkWords(texts: ReadonlyMap<string, string>): Violation[] {
   return [...texts].flatMap(([path, text]) =>

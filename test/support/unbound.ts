@@ -18,7 +18,7 @@ export type Unbound = {
 const START_MS = 10_000;
 const FORWARDED = ["example.", "postern.test.", "google.com."];
 
-/** Is the program there? Tests that need it are skipped with a message otherwise. */
+/** True if the program is there. Tests that need it are skipped with a message otherwise. */
 export function hasUnbound(): boolean {
   return spawnSync("unbound", ["-V"], { stdio: "ignore" }).status === 0;
 }

@@ -16,7 +16,7 @@ const VALUES_MAX = 200_000;
 const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
 
 export type Reading = {
-  /** Is there more in the body than is read on this thread? */
+  /** True if the body holds more than is read on this thread. */
   isHeavy(request: FastifyRequest, counts: JsonCounts): boolean;
   /** What reading the body took, whatever came of it. */
   spent(request: FastifyRequest, took: Took): void;

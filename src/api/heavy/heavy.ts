@@ -27,7 +27,7 @@ const METHODS = new Set(["POST", "PUT", "PATCH"]);
 /** Of the connection, not of the answer; and what this thread has set already. */
 const OWN_HEADERS = /^(connection|keep-alive|transfer-encoding|content-length|date|x-request-id|ratelimit-.*)$/;
 
-/** Is what was counted in a body more than may be read here? */
+/** True if a body with these counts holds more than may be read on this thread. */
 function isMuch({ values, marks }: JsonCounts): boolean {
   return values > LIGHT_VALUES_MAX || marks > LIGHT_MARKS_MAX;
 }

@@ -1,7 +1,9 @@
 // All SQL on blob_reference: who needs which blob.
 import type { Query, Tx } from "../../platform/database/db.ts";
 
-/** Of a large body of sent mail: is its message being accepted, or was it found accepted? Null: of received mail. */
+/**
+ * For a large body of sent mail: whether its message is being accepted, or was found accepted. Null for received mail.
+ */
 export type SentState = "accepting" | "accepted";
 export type BlobReference = { org_id: string; blob_key: string; owner_id: string; sent_state: SentState | null };
 /** Who holds a reference. */

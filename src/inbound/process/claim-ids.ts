@@ -23,7 +23,10 @@ export function claimsOfThisPlace(host: ThisHost = ownHost()): [from: string, to
   return [claimId(place, 0, "0".repeat(12)), claimId(place, PIDS - 1, "f".repeat(12))];
 }
 
-/** Of a claim of this place: does its process live no more? One whose number another process has by now counts as alive. */
+/**
+ * True if the process that made this claim of this machine no longer lives. If another process has its number by now,
+ * it counts as alive.
+ */
 export function isOfDeadProcess(id: string, host: ThisHost = ownHost()): boolean {
   const pid = Number.parseInt(id.slice(15, 18) + id.slice(20, 23), 16);
   return pid !== 0 && pid !== host.pid && !host.isAlive(pid);

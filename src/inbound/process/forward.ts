@@ -37,7 +37,7 @@ const LOOP_HEADER = "X-Loop-Guard";
 const LOOP_CONTEXT = "forward-loop";
 const LOOP_MARK_CHARS = 20;
 
-/** Does the mail carry our mark for this very alias? Then it has been here before. */
+/** True if the mail carries Postern's mark for this very alias: then it has been here before. */
 export function isLoop(world: Pick<World, "seal">, bytes: Buffer, route: LoopRoute): boolean {
   const marks = headerValues(splitMessage(bytes).headers, LOOP_HEADER);
   return marks.some((mark) => mark.trim() === loopMark(world, route));
@@ -92,8 +92,8 @@ function describe(
 }
 
 /**
- * Will receivers of the forward refuse it? SPF of the author's domain is lost, so DMARC holds by an aligned signature or
- * not at all (RFC 7960 §3.2).
+ * True if receivers of the forward will refuse it: SPF of the author's domain is lost, so DMARC passes by an aligned
+ * signature or not at all (RFC 7960 §3.2).
  */
 async function breaksDmarc(mail: Mail): Promise<boolean> {
   const { dmarc } = await mail.examination.verdictsNow();

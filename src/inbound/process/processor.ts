@@ -48,7 +48,7 @@ export type ProcessorParts = {
   poison(mail: Mail, error: unknown): Outcome;
   toMail(row: queries.MailRow): Mail;
   finisher: Finisher;
-  /** Does this process look for work in the queue (role mx), or only do its own? */
+  /** True if this process looks for work in the queue (role mx); else it does only what it accepted itself. */
   claims: boolean;
   /** After so long in work another mail has its place (`QUICK_MS`). */
   quick_ms?: number;

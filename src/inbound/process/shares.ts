@@ -42,7 +42,7 @@ export type Shares = {
   room(): number;
   /** Organizations that are to be given nothing more from the queue. */
   crowded(): string[];
-  /** May it be given more, and does it need it? */
+  /** True if the organization may be given more, and few of its mails wait here. */
   isHungry(orgId: string): boolean;
 };
 

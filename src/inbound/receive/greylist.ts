@@ -14,7 +14,7 @@ export const REMEMBER_MS = 36 * 86_400_000;
 
 export type GreylistWorld = Pick<World, "db" | "clock">;
 
-/** May this triple pass now? */
+/** True if this triple may pass now. */
 export async function mayPass(
   world: GreylistWorld,
   triple: { ip: string; sender: string; recipient: string },

@@ -18,7 +18,7 @@ import { mayPass } from "./greylist.ts";
 
 export type MxParts = Pick<Inbound, "decide" | "take"> & {
   spool: Spool;
-  /** Is there room for mail at all? */
+  /** True if there is room for mail at all. */
   hasRoom(): boolean;
   tls: (() => SecureContext) | null;
 };

@@ -21,7 +21,7 @@ export const OPERATOR_ORG_ID = "00000000-0000-7000-8000-0000000005e5";
 export const UNKNOWN: Refused = { kind: "refuse", ...NO_SUCH_MAILBOX };
 export const OPERATOR_MAILBOXES = ["postmaster", "abuse", "feedback", "fbl", "hostmaster", "security"] as const;
 
-/** Is this our own name, not of a customer's domain? */
+/** True for one of the service's own names, as against a customer's domain. */
 export function isOurHost({ config }: Pick<World, "config">, domain: string): boolean {
   const { hostname, mx_host, bounce_host, report_domain, masked_domain } = config;
   return [hostname, mx_host, bounce_host, report_domain, masked_domain].includes(domain);

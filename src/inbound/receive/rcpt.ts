@@ -16,14 +16,14 @@ export type PolicyWorld = Pick<World, "db" | "clock" | "config" | "seal">;
 export type PolicyPorts = {
   findReceiver(domain: string): Promise<ReceivingDomain | undefined>;
   findAlias: FindAlias;
-  /** Is there any domain, of whomever? Absent: there is. */
+  /** True if any organization has a domain. Absent: one has. */
   hasDomains?(): Promise<boolean>;
   /** Addresses that are exact, wherever they are; asked before globs and catch-alls. */
   exact: readonly RcptDecider[];
   /** Asked beside globs, before a catch-all; `environment`: whose it asks for, live without it. */
   wide?: WideDecider;
   environment?: "live" | "test";
-  /** Does another Postern behind the same door hold a domain? Null where that cannot be known now. */
+  /** True if another Postern behind the same door holds the domain. Null where that cannot be known now. */
   isElsewhere?(domain: string): Promise<boolean | null>;
   /** Addresses on our own hosts. */
   own: readonly RcptDecider[];

@@ -60,7 +60,10 @@ export function reportHandler(world: Pick<World, "db" | "clock" | "random" | "co
   };
 }
 
-/** Is it certain which domain sent a mail? DMARC passed, or SPF or DKIM aligned where its author publishes no policy. */
+/**
+ * True if it is certain which domain sent a mail: DMARC passed, or SPF or DKIM aligned where its author publishes no
+ * policy.
+ */
 export function isProven({ dmarc }: SenderVerdicts): boolean {
   return dmarc.result === "pass" || (dmarc.result === "none" && (dmarc.dkim_aligned || dmarc.spf_aligned));
 }

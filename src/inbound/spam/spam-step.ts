@@ -157,7 +157,10 @@ async function standingOf(settings: SpamSettings, { examination, envelope }: Sus
   return standing;
 }
 
-/** Does the author's domain say that this is not from it, or is that unknown? Where it says nothing the list decides. */
+/**
+ * True if the author's domain says that this mail is not from it, or that is unknown. Where it says nothing the list
+ * decides.
+ */
 function isDisowned({ spf, dkim, dmarc }: SenderVerdicts): boolean {
   if (dmarc.result === "pass" || dkim.from_aligned || spf.from_aligned) return false;
   return dmarc.result !== "none" || !["none", "pass", "neutral"].includes(spf.result);

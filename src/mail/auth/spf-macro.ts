@@ -64,7 +64,7 @@ export function parseDomainSpec(text: string): MacroString | null {
   return labels.length > 1 && topLabel.test(labels.at(-1)!) ? parts : null;
 }
 
-/** Does the macro string use one of these letters (RFC 7208 §7.2)? */
+/** True if the macro string uses one of these letters (RFC 7208 §7.2). */
 export function usesMacro(parts: MacroString, letters: string): boolean {
   return parts.some((part) => "letter" in part && letters.includes(part.letter));
 }

@@ -11,8 +11,8 @@ const nameStart = /^[\x21-\x39\x3b-\x7e]*/;
 const valueOctetsMax = 65_536;
 
 /**
- * May nobody but us have written this field of a received message, as a reader has it (unfolded, encoded words decoded)?
- * What `stripForged` takes out, for those who see fields and not bytes.
+ * True for a field of a received message, as a reader has it (unfolded, encoded words decoded), that only this service may
+ * write: the fields that `stripForged` takes out, for code that sees fields and not bytes.
  */
 export function isForgedField(name: string, value: string, host: string): boolean {
   return ours.test(name) || (results.test(name) && namesService(value.slice(0, valueOctetsMax), toDnsName(host)));

@@ -80,7 +80,7 @@ function signedBytes(signature: Signature, fields: HeaderField[]): Buffer {
   return Buffer.concat([...parts, own.subarray(0, own.length - 2)]);
 }
 
-/** Is it the field that the signature was read from? Both are cut out of the message's bytes. */
+/** True for the field that the signature was read from: both are slices of the message's bytes. */
 function isOwnField({ bytes }: HeaderField, { field }: Signature): boolean {
   return bytes.buffer === field.buffer && bytes.byteOffset === field.byteOffset;
 }

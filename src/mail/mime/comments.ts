@@ -36,7 +36,7 @@ function kindAfter(name: string): "file" | "boundary" | "other" {
   return BOUNDARY.test(name) ? "boundary" : "other";
 }
 
-/** Are the parentheses at this place part of the value? */
+/** True if the parentheses at this place are part of the value. */
 function isMeant(text: string, at: number, value: "file" | "boundary" | "other"): boolean {
   return value === "file" || (value === "boundary" && !/[\s=]/.test(text[at - 1] ?? " "));
 }

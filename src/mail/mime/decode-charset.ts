@@ -137,7 +137,7 @@ function nameOfLabel(label: string): string {
   return aliases.get(spelled) ?? spelled;
 }
 
-/** Is it no label, or one that writers give to everything? */
+/** True for a label that says nothing about the charset: none, or one that writers give to everything. */
 export function saysNothing(label: string): boolean {
   return unsaid.has(charsetOf(label));
 }

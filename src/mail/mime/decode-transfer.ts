@@ -104,7 +104,10 @@ type Lines = { digits: number; first: number; odd: number };
 
 const FULL_LINE_DIGITS = new Set([60, 64, 72, 76]);
 
-/** Was this the last line: the only one that is shorter than the others, or one alone that no encoder would break? */
+/**
+ * True if this was the last line: the only one that is shorter than the others, or one alone that no encoder would
+ * break.
+ */
 function endLine(lines: Lines): boolean {
   const { digits, first } = lines;
   lines.digits = 0;
@@ -117,7 +120,9 @@ function endLine(lines: Lines): boolean {
   return lines.odd === 1 && digits < first;
 }
 
-/** Does what stands here, if it is the last line, hold whole groups of base64? A word that was added rarely does. */
+/**
+ * True if the line that begins here holds whole groups of base64. Text that was added behind the last line rarely does.
+ */
 function isWholeGroups(body: Buffer, start: number): boolean {
   const end = body.indexOf(LF, start);
   const last = end === -1 ? body.length : end;

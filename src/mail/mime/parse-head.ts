@@ -53,7 +53,7 @@ export function splitMessage(bytes: Buffer): Head {
   return { headers, body_offset, text_offset: strays === -1 ? body_offset : strays, defects: [...defects] };
 }
 
-/** Does the head end within its 256 KiB? Looks no further, however large the message is. */
+/** True if the head ends within its 256 KiB. Looks no further, however large the message is. */
 export function isHeadWithin(bytes: Buffer): boolean {
   if (bytes.length <= headOctetsMax || isEmptyLine(bytes, 0)) return true;
   const start = bytes.subarray(0, headOctetsMax + 2);
@@ -71,7 +71,7 @@ export function headerValues(headers: readonly Header[], name: string): string[]
   return headers.filter((header) => header.name.toLowerCase() === lower).map((header) => header.value);
 }
 
-/** Ends the head here, with a line that holds nothing? */
+/** True if the line that starts here is empty: the head ends with it. */
 export function isEmptyLine(bytes: Buffer, start: number): boolean {
   return bytes[start] === LF || (bytes[start] === CR && bytes[start + 1] === LF);
 }
@@ -87,7 +87,7 @@ export function fieldEnd(bytes: Buffer, start: number): number {
   return end;
 }
 
-/** Was it one? */
+/** True if the line was a field; else its defect is noted. */
 function addField(raw: Buffer, headers: Header[], defects: Set<HeadDefect>): boolean {
   const colon = raw.indexOf(COLON);
   const name = colon === -1 ? "" : raw.toString("latin1", 0, colon).trimEnd();
@@ -236,8 +236,8 @@ function digitsOf({ payload }: EncodedWord): number {
 }
 
 /**
- * Does base64 go on in the next word, so many digits behind its beginning? A word of its own ends with padding, or at least
- * with the bits that base64 leaves unused at zero (RFC 4648 §3.5).
+ * True if base64 goes on in the next word, `digits` digits after its beginning. A word of its own ends with padding, or at
+ * least with the bits that base64 leaves unused at zero (RFC 4648 §3.5).
  */
 function isCutBefore(digits: number, word: EncodedWord, next: EncodedWord): boolean {
   if (word.encoding !== "B" || next.encoding !== "B" || next.charset !== word.charset) return false;

@@ -30,7 +30,10 @@ const UNKNOWN_MECHANISM: Reply = reply(504, "5.5.4", "this mechanism is not offe
 /** RFC 4954 §4: a connection may end after failed attempts, though not before the third. */
 export const FAILURES_MAX = 3;
 
-/** Was it an attempt that failed? An unknown mechanism and a login that was given up are none. */
+/**
+ * True if the reply is about a login that failed. An unknown mechanism and a login that was given up are no such
+ * failure.
+ */
 export function isFailure({ code, enhanced }: Reply): boolean {
   return code === INVALID.code || enhanced === NOT_BASE64.enhanced;
 }

@@ -120,8 +120,8 @@ function parseOddPath(text: string): Path | null {
 }
 
 /**
- * Could the null path, or the domain of this one, exist? Names of one label, names with underscores or hyphens in odd places
- * and address literals are what machines call themselves; one with other characters or a false A-label is nobody's. Deliberate:
+ * True for the null path, and for one whose domain could exist. Names of one label, names with underscores or hyphens in odd
+ * places and address literals are what machines call themselves; a name with other characters or a false A-label is nobody's. Deliberate:
  * empty and over-long labels are left to SPF, which has a result for them (RFC 7208 §4.3: none).
  */
 export function couldReturn({ text, domain }: Path): boolean {

@@ -187,7 +187,7 @@ export class ServerWire {
     }
   }
 
-  /** Is there a whole command line (or more content) here already? */
+  /** True if a whole command line (or more content) is here already. */
   hasInput(): boolean {
     return this.#input.waiting() > 0;
   }

@@ -45,7 +45,7 @@ export function addUp(symptoms: readonly Symptom[]): number {
   return symptoms.reduce((total, { score }) => total + Math.round(score * 100), 0) / 100;
 }
 
-/** Is this text the one that always counts as spam? */
+/** True for the text that always counts as spam. */
 export function isTestText(symptoms: readonly Symptom[]): boolean {
   return symptoms.some(({ name }) => name === GTUBE_NAME);
 }

@@ -203,7 +203,7 @@ function taken(local: string, home: Home): Refusal {
   });
 }
 
-/** Is or was an address a masked one? */
+/** True if an address is a masked one, or was. */
 export function maskedAddresses(world: Pick<World, "seal">) {
   return async (tx: Tx, address: string): Promise<boolean> =>
     (await queries.findAddresses(tx, [addressDigest(world, address)])).length > 0;

@@ -6,7 +6,7 @@ const RESERVED = new Set(
   ),
 );
 
-/** Is it such a name? Lower case. */
+/** True for a reserved local part, given in lower case. */
 export function isReservedLocal(local: string): boolean {
   return RESERVED.has(local);
 }

@@ -69,7 +69,7 @@ export function composeOwnMail(
 type ServiceWorld = Pick<World, "db" | "clock" | "random" | "seal" | "config" | "resolver">;
 export type ServiceMail = Pick<OwnMail, "org_id" | "to" | "subject" | "text">;
 export type ServiceMailer = {
-  /** Is the service's own domain ready to send? */
+  /** True if the service's own domain is ready to send. */
   isReady(): Promise<boolean>;
   /** Queues it; false where the domain is not ready. */
   send(mail: ServiceMail): Promise<boolean>;
@@ -134,7 +134,7 @@ async function sendMade(
   if (laned.length > 0) ports.notify();
 }
 
-/** Is the DKIM record there, as the key has it? */
+/** True if the DKIM record is in DNS, as the key has it. */
 async function isPublished(world: ServiceWorld): Promise<boolean> {
   const { records } = await maskedDomain(world);
   const wanted = records.find(({ purpose }) => purpose === "dkim");

@@ -10,7 +10,7 @@ import { canonicalAddress } from "./sender-proof.ts";
 
 type AnswerWorld = Pick<World, "db" | "seal">;
 
-/** Was it written by a machine, in answer to a reply that this trace is of? */
+/** True if a machine wrote it, in answer to the reply that this trace is of. */
 export async function isAnswer(
   { kind }: Pick<TraceRow, "kind">,
   examination: Pick<Examined, "returned">,
@@ -20,7 +20,10 @@ export async function isAnswer(
   return read.kind === "parsed" && read.returned.kind === "auto_reply";
 }
 
-/** Is its only author the contact that the reply went to? Whether that is proven, the policy of the author's domain says. */
+/**
+ * True if its only author is the contact that the reply went to. The policy of the author's domain says whether that is
+ * proven.
+ */
 export async function isFromContact(
   world: AnswerWorld,
   { org_id, contact_id }: TraceRow,

@@ -173,7 +173,7 @@ function isMasked(route: { kind: string }): route is MaskedRoute {
   return route.kind === "masked" || route.kind === "reverse";
 }
 
-/** Is it an address that a pattern takes, and that no alias has yet? */
+/** True for an address that a pattern takes, and that no alias has yet. */
 export function isUnmade(route: { kind: string }): route is PatternRoute {
   return route.kind === "pattern";
 }
@@ -256,7 +256,7 @@ async function checkForward(
   const isProven = isProvenOwn(destinations, { parsed, envelope_from }, verdicts);
   if (
     isProven &&
-    isOwnMail(alias, destinations, parsed) === "alone" &&
+    kindOfOwnMail(alias, destinations, parsed) === "alone" &&
     stopOfSubject(world, alias, parsed.subject) === null
   ) {
     return turn(checked, OWN_MAIL, "own_destination");
@@ -266,7 +266,10 @@ async function checkForward(
   return isTooMany ? turn(checked, STRANGERS, "new_contacts") : null;
 }
 
-/** Is it proven that a mailbox of the alias writes, under whatever spelling? Forged mail is anybody's: nobody may learn by it that this is the mailbox. */
+/**
+ * True if it is proven that a mailbox of the alias writes, under whatever spelling. Anybody can forge mail, and must
+ * not learn by it that this is the mailbox.
+ */
 export function isProvenOwn(
   destinations: readonly Destination[],
   { parsed, envelope_from }: { parsed: Pick<ParsedMail, "from">; envelope_from: string },
@@ -279,10 +282,10 @@ export function isProvenOwn(
 }
 
 /**
- * Is it a mailbox of the alias that writes to it? `alone`: and to nobody behind it but itself. `answer`: it answers all that
- * a forward names, the alias among them, which nobody needs to get.
+ * What a mail is that a mailbox of the alias writes to the alias; null for anybody else's. `alone`: the alias leads to nobody but
+ * that mailbox. `for_others`: it leads to others, too. `answer`: it answers everybody whom a forward names, and nobody needs it.
  */
-export function isOwnMail(
+export function kindOfOwnMail(
   alias: AliasRow,
   destinations: readonly Destination[],
   { from, to, cc }: Pick<ParsedMail, "from" | "to" | "cc">,
@@ -299,7 +302,7 @@ function isReverseOf({ domain }: AliasRow, email: string): boolean {
   return REPLY_LOCAL.test(local) && host === domain;
 }
 
-/** Would the mail bring more new contacts than a day may? */
+/** True if the mail would bring more new contacts than are allowed in a day. */
 async function isCrowd(world: ArrivalWorld, find: FindContact, alias: AliasRow, named: Named): Promise<boolean> {
   const emails = [...new Set(everybody(named).map(({ email }) => email.toLowerCase()))];
   const found = await Promise.all(emails.map((email) => find(alias, contactDigest(world, alias.id, email))));

@@ -24,7 +24,7 @@ export async function policyFor(
   return isBelieved(verdicts, arc_sealers) ? null : applied;
 }
 
-/** Is a forward to say that its author is not proven? `asked`: what policyFor found. */
+/** True if a forward must say that its author is not proven. `asked`: what policyFor found. */
 export async function isToMark(
   { db }: Pick<World, "db">,
   orgId: string,
@@ -40,7 +40,7 @@ export async function isToMark(
   return !isSealed(verdicts, dmarc.from_domain) || !isBelieved(verdicts, arc_sealers);
 }
 
-/** Does a chain of seals say that DMARC passed for the author's domain? */
+/** True if a chain of seals says that DMARC passed for the author's domain. */
 function isSealed({ arc }: Policed, domain: string | null | undefined): boolean {
   return arc?.result === "pass" && !!domain && arc.vouched_domain === domain.toLowerCase();
 }

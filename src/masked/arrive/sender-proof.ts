@@ -45,8 +45,8 @@ function untagged(email: string): string {
 const BATV = /^(?:(?:prvs|msprvs1|btv1)=+[0-9a-z]{4,64}=+|prvs=(?=[^=@]+\/[0-9a-z]{6,64}@))/;
 
 /**
- * Is it the mailbox itself that bounces come back to? As it is, under any tag, with the mark of BATV, or with the recipient
- * behind it (VERP): all of these only the mailbox's owner, or its server for them, may write.
+ * True if bounces come back to the mailbox itself: to it as it is, under any tag, with the mark of BATV, or with the recipient
+ * after it (VERP). Only the mailbox's owner, or its server on the owner's behalf, may write any of these.
  */
 function isReturnPathOf(envelope: string, email: string): boolean {
   const unmarked = envelope

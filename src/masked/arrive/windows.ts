@@ -73,12 +73,12 @@ function windowOf({ clock }: Clock, { org_id, id }: Owner, kind: Kind): queries.
   return { org_id, alias_id: id, kind, starts_at: new Date(Math.floor(clock.now() / span_ms) * span_ms) };
 }
 
-/** Was anything counted in the window of that kind by now? Counts nothing. */
+/** True if anything has been counted in the window of that kind. Counts nothing itself. */
 export async function isBegun(world: Pick<World, "db" | "clock">, owner: Owner, kind: Kind): Promise<boolean> {
   return (await queries.readWindow(world.db, windowOf(world, owner, kind))) > 0;
 }
 
-/** May one more come in the window of that kind? Counts nothing. */
+/** True if the window of that kind has room for one more. Counts nothing itself. */
 export async function isFree(world: Pick<World, "db" | "clock">, owner: Owner, kind: Kind): Promise<boolean> {
   return (await queries.readWindow(world.db, windowOf(world, owner, kind))) < WINDOWS[kind].max;
 }

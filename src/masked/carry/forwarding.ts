@@ -7,7 +7,7 @@ import { NotNow } from "../../platform/not-now.ts";
 import { addressDigest, contactDigest, openContact, untagged } from "../addresses/addresses.ts";
 import { ensureContacts } from "../addresses/contacts.ts";
 import { encryptingFor } from "../addresses/pgp-keys.ts";
-import { isOwnMail, isProvenOwn, unreachableReason } from "../arrive/arrival.ts";
+import { isProvenOwn, kindOfOwnMail, unreachableReason } from "../arrive/arrival.ts";
 import { addressOf, correspondents, everybody, type Named, type Person } from "../arrive/correspondents.ts";
 import { readParts } from "../arrive/parts.ts";
 import { isToMark, policyFor } from "../arrive/policy.ts";
@@ -93,7 +93,7 @@ export function forwardHandler<M extends carry.ArrivedMail, R extends { score: n
     const from = canonicalAddress(parsed.from[0]?.email ?? envelope.from).toLowerCase();
     if (await isLoop(world, findAddress, alias, { bytes, from, envelope_from: envelope.from })) return stop("loop");
     const isProven = isProvenOwn(destinations, { parsed, envelope_from: envelope.from }, verdicts);
-    const own = isProven ? isOwnMail(alias, destinations, parsed) : null;
+    const own = isProven ? kindOfOwnMail(alias, destinations, parsed) : null;
     const wish = own === null ? null : stopOfSubject(world, alias, parsed.subject);
     if (wish !== null) return unsubscribe(world, { alias, mail }, wish);
     if (own === "answer" || own === "alone") return stop("own_destination");
@@ -426,7 +426,7 @@ type Building = {
   mailboxes: readonly string[];
   /** They, and the owner's other aliases among its people; none of the owner's own mail. */
   hidden: readonly string[];
-  /** Is the author one of them? */
+  /** True if the author is one of the alias's mailboxes. */
   isOwn: boolean;
   /** What was found of the mail's origin, as a field; null for the owner's own. */
   authentication: string | null;

@@ -96,12 +96,12 @@ export async function sentBy(
   };
 }
 
-/** Did it name it among the people of a mail? */
+/** True if the contact named this address among the people of a mail. */
 export function isPersonTo({ key, digests }: SentContent, email: string): boolean {
   return digests.includes(personDigest(key, email));
 }
 
-/** Did the contact itself name this mailbox, as it is written here? */
+/** True if the contact itself named this mailbox, as it is written here. */
 export function isNamedBy({ key, digests }: SentContent, email: string): boolean {
   return digests.includes(tokenDigest(key, email));
 }

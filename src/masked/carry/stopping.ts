@@ -30,7 +30,7 @@ export function readStop(world: Pick<World, "seal" | "clock">, token: string): S
   return readSealed<Stop>(world, LINK, token);
 }
 
-/** Does it, with an entry; false when the alias or the contact is gone. */
+/** Carries out what the link is for, with an entry in the activity; false when the alias or the contact is gone. */
 export function stop(world: Pick<World, "db" | "clock" | "random">, wanted: Stop): Promise<boolean> {
   return withPartitions(world, () => world.db.asOrg(wanted.org_id, (tx) => stopIn(world, tx, wanted)));
 }

@@ -6,7 +6,7 @@ import type { AliasContext } from "../lookups.ts";
 import { findLeaks } from "../rewrite/gate/leak-gate.ts";
 import { hiddenForms } from "../rewrite/hidden-forms.ts";
 
-/** Does the mail show a mailbox that the alias has had only since it was cleared? */
+/** True if the mail shows a mailbox that the alias has had only since the mail was cleared. */
 export function showsNewMailbox(
   { alias, destinations }: AliasContext,
   cleared: readonly string[],

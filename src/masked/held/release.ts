@@ -15,9 +15,9 @@ type Received = { org_id: string; id: string };
 
 /** What receiving does with a mail in quarantine. */
 export type Quarantine = {
-  /** Is it there? */
+  /** True if the mail is still in quarantine. */
   isWaiting(mail: Received): Promise<boolean>;
-  /** Has it processed without the judgement that kept it; false when it does not wait. */
+  /** Lets the mail be processed without the judgement that kept it; false when it is no longer in quarantine. */
   release(mail: Received): Promise<boolean>;
 };
 

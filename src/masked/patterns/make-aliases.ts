@@ -74,7 +74,7 @@ function isMade(route: { kind: string }): route is MaskedRoute {
 /** How many aliases of each mailbox this message is to make. */
 type Waiting = Map<string, number>;
 
-/** May this mail bring a new address? Counts it. */
+/** Why this mail may bring no new address; null if it may, and then it is counted. */
 async function checkUnmade(
   making: Making,
   { incoming, waiting }: { incoming: Coming; waiting: Waiting },

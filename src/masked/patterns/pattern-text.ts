@@ -27,7 +27,10 @@ export function readPattern(given: string): { ok: true; pattern: PatternText } |
   return { ok: true, pattern: { local, domain } };
 }
 
-/** Does it take this local part? Reply addresses and names that services keep for themselves belong to no pattern. */
+/**
+ * True if the pattern takes this local part. Reply addresses and names that services keep for themselves belong to no
+ * pattern.
+ */
 export function isTakenBy(pattern: string, local: string): boolean {
   const [before = "", after = ""] = pattern.split("*");
   const matches = local.length > before.length + after.length && local.startsWith(before) && local.endsWith(after);

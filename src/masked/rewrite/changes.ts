@@ -49,7 +49,10 @@ export function createLedger(): Ledger {
   };
 }
 
-/** Was something of the owner hidden, or left out that they attached? Fields of the head go in every reply. */
+/**
+ * True if something of the owner was hidden, or left out that they attached. Fields of the head do not count: they go
+ * in every reply.
+ */
 export function isHiding({ kind, place }: Change): boolean {
   return kind === "address" || kind === "name" || (kind === "left_out" && place !== "header");
 }

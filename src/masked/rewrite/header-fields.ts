@@ -26,7 +26,7 @@ export function idsField(name: string, ids: readonly string[]): string {
   return safe.length === 0 ? "" : `${name}: ${safe.join("\r\n ")}\r\n`;
 }
 
-/** May a header field hold it as a message id (RFC 5322 §3.6.4, with its angle brackets)? */
+/** True if a header field may hold it as a message id (RFC 5322 §3.6.4, with its angle brackets). */
 export function isMessageId(id: string): boolean {
   return /^<[\x21-\x3b\x3d\x3f-\x7e]{1,900}>$/.test(id);
 }

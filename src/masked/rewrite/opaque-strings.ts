@@ -60,7 +60,7 @@ function withinTag(tag: string, write: (text: string, plain: string) => string):
   });
 }
 
-/** Is there anything that a program would ask for? */
+/** True for a value that a program would fetch. */
 export function isFetched(plain: string): boolean {
   return !/^mailto:/i.test(plain) && /[:/]/.test(plain);
 }

@@ -113,8 +113,8 @@ const PROVIDERS = new Set([
 const LOCAL_CHARS_MIN = 4;
 
 /**
- * Is the address hidden although this stands right before it? Behind a sign (`ab-`, `x.`, `m_`) always, behind letters where
- * the local part is no mere initial. At public providers never.
+ * True if the address is hidden although `before` stands right before it: always after a sign (`ab-`, `x.`, `m_`), after
+ * letters where the local part is more than an initial, and never at public providers.
  */
 export function isGlued(before: string, local: string, domain: string): boolean {
   if (PROVIDERS.has(domain)) return false;

@@ -115,7 +115,7 @@ function look(
   return { kind: "looked", finished, searched, leaks, unopened };
 }
 
-/** Does the order name anything that the contact sent and that must not be said otherwise? */
+/** True if the order names anything that the contact sent and that must come back as it was. */
 function isTelling({ sent, restored, ...order }: ReplyOrder): boolean {
   const { text } = createReplacer(hiddenBy({ ...order, sent, restored }));
   const people = [...order.to, ...order.cc, ...restored.map(({ to }) => ({ email: to }))];

@@ -205,7 +205,7 @@ function exchanging(
 
 type Keep = { key: string; digests: Set<string>; holds(text: string): boolean; isBare(text: string): boolean };
 
-/** Is it a string that holds a mailbox, and so is to come back as it is? Its forms are remembered. */
+/** True for a string that holds a mailbox and must come back as it is: its forms are remembered. */
 function keptForms({ key, digests, holds, isBare }: Keep) {
   return (plain: string): boolean => {
     const forms = [plain, ...linkForms(plain), plain.replace(SCHEME, "")];
@@ -426,20 +426,20 @@ const INERT = "*";
 const REVERSE = /r\.[a-z2-7]{26}/gi;
 const TOKEN = /r\.[a-z2-7]{26}(?:\+[a-z2-7]*)?@/gi;
 
-/** Would the leak gate find anything in a text that these lines stand in? */
+/** True if the leak gate would find anything in a text that holds these lines. */
 function isFoundIn(text: string, isHtml: boolean, secrets: Secrets): boolean {
   const head = `Content-Type: text/${isHtml ? "html" : "plain"}; charset=utf-8\r\n\r\n`;
   const plain = text.replace(REVERSE, BLANK).replaceAll(BLANK, INERT);
   return findLeaks(Buffer.from(head + plain), secrets).length > 0;
 }
 
-/** Would it find anything in a field? */
+/** True if the leak gate would find anything in this value of a field. */
 function isFoundInField(value: string, secrets: Secrets): boolean {
   const plain = value.replace(TOKEN, INERT).replace(/[\r\n]+/g, " ");
   return findLeaks(Buffer.from(`Subject: ${plain}\r\n\r\n`), secrets).length > 0;
 }
 
-/** Would it find anything in the name of a file? */
+/** True if the leak gate would find anything in the name of a file. */
 function isNamedIn(name: string, secrets: Secrets): boolean {
   const plain = name.replace(REVERSE, INERT).replace(/["\\\r\n]/g, INERT);
   const head = `Content-Type: text/plain\r\nContent-Disposition: attachment; filename="${plain}"\r\n\r\n`;

@@ -6,7 +6,7 @@ import { D } from "./reply-order.fixture.ts";
 /** The same mailbox at an international domain. */
 export const D_IDN = `anna.real@${domainToASCII("höme.idn.example")}`;
 
-/** Does a reader of the message, or of its bytes, find the address, or anybody's reverse address? */
+/** True if a reader of the message, or of its bytes, finds the address, or anybody's reverse address. */
 export async function shows(bytes: Buffer): Promise<boolean> {
   const mail = await PostalMime.parse(bytes, { attachmentEncoding: "arraybuffer", forceRfc822Attachments: true });
   const texts = [

@@ -37,7 +37,7 @@ function misread(domain: string): string[] {
   return [octets.toString("latin1"), iconv.decode(octets, "windows-1252")];
 }
 
-/** Are both addresses spellings of one mailbox? */
+/** True if both addresses are spellings of one mailbox. */
 export function isSameMailbox(one: string, other: string): boolean {
   return mailboxOf(one) === mailboxOf(other);
 }

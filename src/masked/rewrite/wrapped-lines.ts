@@ -36,7 +36,7 @@ const BREAK = /\r\n?|\n/;
 /** Between two words of a line, with the marks of quotes that a program or the contact wrote there. */
 const GAP = /\s[\s>|]*/g;
 
-/** Is it the digest of a line, and not of anything that may be let out? */
+/** True for the digest of a line, as against one of a string that may leave. */
 export function isLineDigest(digest: string): boolean {
   return digest.length !== OTHER_CHARS;
 }

@@ -24,7 +24,7 @@ export type ForwardsOrder = {
   /** Those for whom links to write a mail name. */
   linked: readonly Token[];
   key: string;
-  /** Are pictures taken out that nobody is to see? Never of the owner's own. */
+  /** True if pictures are taken out that nobody is to see. Never true for the owner's own mail. */
   cut_pixels: boolean;
   forwards: readonly ForwardOrder[];
 };
@@ -54,7 +54,7 @@ export async function writeSealedForwards(bytes: Buffer, order: ForwardsOrder): 
   return built;
 }
 
-/** Does a mailbox of the order have a key? */
+/** True if a mailbox of the order has a key. */
 export function isToEncrypt({ forwards }: ForwardsOrder): boolean {
   return forwards.some(({ pgp }) => pgp !== null);
 }

@@ -146,7 +146,7 @@ export type Suspicious = { is_named: boolean; addresses: number };
 /** A mail with so many addresses is not part of a conversation. */
 const LIST_MIN = 50;
 
-/** Is there anything to warn of? */
+/** True if there is anything to warn of. */
 export function isSuspicious({ is_named, addresses }: Suspicious): boolean {
   return is_named || addresses >= LIST_MIN;
 }

@@ -17,7 +17,7 @@ export async function identityOf(db: Query): Promise<string> {
   return `${cluster?.cluster ?? UNKNOWN}:${own?.database}:${own?.relation}`;
 }
 
-/** Is it the noted one? */
+/** True if the database's identity is the noted one. A cluster that could not be read counts as the same. */
 export function isSame(noted: string, actual: string): boolean {
   const [then, now] = [noted.split(":"), actual.split(":")];
   return now.every((part, at) => part === then[at] || (at === 0 && (part === UNKNOWN || then[at] === UNKNOWN)));

@@ -205,7 +205,10 @@ async function untilOther(state: State): Promise<void> {
   });
 }
 
-/** Is it the database it was, not behind, and not paused? One that was restored and confirmed meanwhile has leapt ahead. */
+/**
+ * True if this is the database that it was, not behind, and not paused. One that was restored and confirmed meanwhile
+ * has leapt ahead.
+ */
 async function isStill(state: State, seen: Seen): Promise<boolean> {
   const { world } = state;
   const startedAtMs = world.clock.monotonic();

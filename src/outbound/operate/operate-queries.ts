@@ -302,7 +302,7 @@ export function hasten(tx: Tx, domain: string, now: Date, limit: number) {
   );
 }
 
-/** Is any left that was tried and waits for its next attempt? */
+/** True if a delivery is left that was tried and waits for its next attempt. */
 export async function isAnyLate(db: Query, domain: string, now: Date): Promise<boolean> {
   const [row] = await db.query<{ found: boolean }>(
     `select exists (select 1 from delivery where lane_id = any(array(select id from lane where domain = $1))

@@ -21,7 +21,7 @@ export type Attempt = {
   loadBody(job: Job): Promise<Buffer | null>;
   signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
   toSevenBit: SevenBitWriter["write"];
-  /** May the message be sent now (lease still safe)? */
+  /** True if the message may be sent now (the lease is still safe). */
   mayStart(): boolean;
   /** The same right before the final dot, and the journal notes that it may arrive from here on. */
   mayEnd(job: Job): boolean;

@@ -35,7 +35,7 @@ export type FinishWorld = Pick<World, "db" | "clock" | "random" | "log" | "metri
 export type Finisher = {
   push(job: Job, outcome: Outcome): void;
   pending(): number;
-  /** Has it an outcome that is not recorded yet? */
+  /** True if the delivery has an outcome that is not recorded yet. */
   holds(key: Owned): boolean;
   /** Resolves once everything pushed so far is committed. */
   drain(): Promise<void>;

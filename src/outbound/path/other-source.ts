@@ -9,7 +9,7 @@ import type { Counted, Job } from "../types.ts";
 export type OtherSource = {
   /** Notes a refusal; true when there is another address and it was not tried yet. */
   note(job: Job, refused: { id: string }): boolean;
-  /** Was the job refused for this address, and is to leave from another? */
+  /** True if the job was refused because of this address, and is to leave from another. */
   avoids(job: Job, usual: { id: string }): boolean;
   /**
    * The address to use instead of `usual`, with an attempt of today set aside for it where these are counted, and that of `usual`

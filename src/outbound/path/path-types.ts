@@ -33,7 +33,7 @@ export type PathParts = Attempt & {
   shares: Shares<Path>;
   gate: Gate;
   recheck: Pick<Recheck, "findAgain">;
-  /** Does what a path answered. */
+  /** Carries out what a path answered. */
   carryOut(path: Path, effect: Effect): void;
 };
 

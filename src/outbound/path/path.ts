@@ -243,7 +243,7 @@ function recovered(path: Path): void {
   path.limit = Math.min(path.site.connections_max, path.limit + 1 / path.limit);
 }
 
-/** Does what a reply asks of the path. */
+/** Carries out what a reply asks of the path. */
 function act(world: Timed, path: Path, action: AttemptResult["path_action"], reason: string): Effect | null {
   if (action === "slow") slowDown(world, path);
   if (action === "other_source") path.blocks += 1;

@@ -67,7 +67,7 @@ export function deletePool(tx: Tx, orgId: string, id: string) {
   return tx.execute("delete from ip_pool where org_id = $1 and id = $2", [orgId, id]);
 }
 
-/** Does mail wait in lanes of the pool's addresses? */
+/** True if mail waits in lanes of the pool's addresses. */
 export function hasQueuedMail(tx: Tx, orgId: string, pool: string) {
   return tx.query<{ found: boolean }>(
     `select exists (select 1 from source s join lane l on l.org_id = s.org_id and l.source_id = s.id

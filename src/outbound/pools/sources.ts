@@ -22,11 +22,11 @@ export type Sources = {
   /** Tells other nodes what this one can bind, and which nodes may hold the slots of a source. */
   holders(tx: Tx, node: number, nodes: number[]): Promise<(sourceId: string) => number[]>;
   departure(sourceId: string): Departure;
-  /** Has the pool another source that can send, today or when its limit allows it again? */
+  /** True if the pool has another source that can send, today or when its limit allows it again. */
   hasOther(sourceId: string): boolean;
   /** Another source of the pool that could be used now. */
   sibling(sourceId: string): KnownSource | null;
-  /** May first attempts of this source's mail be made without a claim, that is, without counting? */
+  /** True if first attempts of this source's mail may be made without a claim, that is, without counting. */
   isUnlimited(sourceId: string): boolean;
   /** The day (UTC) whose attempts are given out now. */
   today(): string;

@@ -22,7 +22,7 @@ export type Leases = {
   node(): number;
   slots(): Slot[];
   owns(sourceId: string, slot: number): boolean;
-  /** May a message be sent now, that is, can no other node have taken over? */
+  /** True if a message may be sent now, that is, no other node can have taken over. */
   mayStart(): boolean;
   stop(): Promise<void>;
 };

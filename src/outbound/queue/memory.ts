@@ -32,7 +32,7 @@ export type Memory = {
   busyLanes(): number[];
   /** The queue holds (no) older mail of this lane: hand-over would overtake it. */
   setBacklog(laneId: number, has: boolean): void;
-  /** Does any lane's queue hold more than was taken, of an organization that may hold more? */
+  /** True if the queue of some lane holds more than was taken, and its organization may hold more. */
   hasBacklog(): boolean;
   /** Organizations that hold their share. */
   crowded(): string[];

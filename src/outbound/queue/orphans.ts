@@ -9,7 +9,7 @@ const EVERY_MS = 10_000;
 
 export type ForgottenParts = {
   node(): number;
-  /** Is it in this process's hands: waiting, on the wire, or with an outcome that is not yet recorded? */
+  /** True if it is in this process's hands: waiting, on the wire, or with an outcome that is not yet recorded. */
   knows(key: Owned): boolean;
   /** Some went back to the queue. */
   returned(): void;

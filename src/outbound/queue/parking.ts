@@ -28,7 +28,7 @@ export type ParkingParts = {
 export type Parking = {
   /** Puts the path's lanes to sleep and its mail back into the queue. */
   suspend(path: Path): void;
-  /** Does so soon for mail that came to it since, many at a time. */
+  /** Puts mail that came to the path since it was suspended back into the queue soon, many at a time. */
   park(path: Path): void;
   resume(path: Path): void;
   /** Puts one job back into the queue as it was, many at a time. */

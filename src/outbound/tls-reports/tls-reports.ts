@@ -15,7 +15,7 @@ export type OwnMail = { id: string; from_address: string; to: string; subject: s
 
 /** What reports need of features to the right. */
 export type ReportPorts = {
-  /** Is the service's own domain ready to send? */
+  /** True if the service's own domain is ready to send. */
   isReady(): Promise<boolean>;
   /** Queues mail of the service's own domain, signed by it; what `within` writes is committed with it. */
   queue(mails: OwnMail[], within: (tx: Tx) => Promise<unknown>): Promise<void>;

@@ -36,7 +36,7 @@ export async function requireRole(actor: Actor, act: Act, isLiveKey: () => Promi
   if (BODIES.has(act.operation) && !actor.sees_bodies) throw refused("viewer", "read the bodies of messages here");
 }
 
-/** Does this act need a fresh proof of who somebody is? */
+/** True if this act needs a fresh proof of who somebody is. */
 export async function isDangerous({ operation }: Act, isLiveKey: () => Promise<boolean>): Promise<boolean> {
   if (DANGEROUS.has(operation)) return true;
   return operation === "createApiKey" && (await isLiveKey());

@@ -30,7 +30,7 @@ export async function hashPassword({ random }: Pick<World, "random">, text: stri
   return `$argon2id$v=19$m=${COST.memory},t=${COST.passes},p=${COST.parallelism}$${plain(salt)}$${plain(tag)}`;
 }
 
-/** Is it the stored one? Where nothing is stored the answer is no, and takes as long. */
+/** True if the text is the stored password. Where nothing is stored the answer is false, and takes as long. */
 export async function isPassword(text: string, stored: string | null): Promise<boolean> {
   const [, memory, passes, parallelism, salt = "", tag = ""] = PHC.exec(stored ?? "") ?? [];
   const wanted = Buffer.from(tag, "base64");

@@ -18,7 +18,7 @@ const WINDOW = 1;
 
 type FactorWorld = Pick<World, "db" | "clock" | "random" | "seal">;
 
-/** Does signing in need a code? */
+/** True if signing in needs a code. */
 export function hasSecondFactor({ totp, totp_confirmed_at }: Pick<PersonRow, "totp" | "totp_confirmed_at">): boolean {
   return totp !== null && totp_confirmed_at !== null;
 }
@@ -53,7 +53,7 @@ export async function removeTotp(world: FactorWorld, personId: string): Promise<
   await queries.dropRecoveryCodes(world.db, personId);
 }
 
-/** Is it a code of the app, or one of the recovery codes? Either counts once. */
+/** True for a code of the app, or one of the recovery codes. Each is accepted once. */
 export async function takeCode(world: FactorWorld, person: PersonRow, code: string): Promise<boolean> {
   if (/^\d{6}$/.test(code)) return isTotpCode(world, person, code);
   const digest = digestOf(code.replaceAll(/[\s-]/g, ""));

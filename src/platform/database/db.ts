@@ -71,7 +71,9 @@ const OWN_SUMS: Setting[] = [["postern.sums", "statements"]];
 const ALWAYS: Setting[] = [["synchronous_commit", "on"], ["jit", "off"], ...OWN_SUMS, ...NOT_FOR_EVER];
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Is `text` a UUID in canonical lower-case form? Ids from outside must pass this before they reach a statement. */
+/**
+ * True if `text` is a UUID in canonical lower-case form. Ids from outside must pass this before they reach a statement.
+ */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
@@ -158,13 +160,16 @@ export function isUnreached(error: unknown): boolean {
   return /timeout exceeded when trying to connect/.test((error as Error)?.message ?? "");
 }
 
-/** Did a unique constraint (by name, when given) refuse the row? SQLSTATE 23505. */
+/** True if a unique constraint (by name, when given) refused the row: SQLSTATE 23505. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
   const isOne = (error as { code?: string })?.code === "23505";
   return isOne && (constraint === undefined || isRefusedBy(error, constraint));
 }
 
-/** Did this constraint refuse the row? Citus names it in its words alone, a unique one with the number of the shard. */
+/**
+ * True if this constraint refused the row. Citus names it in the message alone, a unique one with the number of the
+ * shard.
+ */
 export function isRefusedBy(error: unknown, constraint: string): boolean {
   const { constraint: named, message = "" } = (error ?? {}) as { constraint?: string; message?: string };
   if (named !== undefined) return named === constraint;
@@ -172,7 +177,10 @@ export function isRefusedBy(error: unknown, constraint: string): boolean {
   return said !== undefined && said.replace(/_\d{6,}$/, "") === constraint;
 }
 
-/** Did a column that must have a value refuse the row? SQLSTATE 23502. Citus names both in its words alone, the table with a shard's number. */
+/**
+ * True if a column that must have a value refused the row: SQLSTATE 23502. Citus names column and table in the message
+ * alone, the table with a shard's number.
+ */
 export function isMissingValue(error: unknown, table: string, column: string): boolean {
   const failure = (error ?? {}) as { code?: string; table?: string; column?: string; message?: string };
   if (failure.code !== "23502") return false;

@@ -24,12 +24,12 @@ function isExact(value: number, source: string): boolean {
   return Number.isSafeInteger(value) || !/^-?\d+$/.test(source) || BigInt(source) === BigInt(value);
 }
 
-/** May it hold a number that JSON.parse does not keep? */
+/** True if it may hold a number that JSON.parse does not keep. */
 export function hasLongNumber(json: string): boolean {
   return LONG_NUMBER.test(json);
 }
 
-/** Could a value parsed from this JSON hold text that cannot be stored? */
+/** True if a value parsed from this JSON could hold text that cannot be stored. */
 export function mayBeUnstorable(json: string): boolean {
   return json.includes(ESCAPED_NUL) || ESCAPED_SURROGATE.test(json);
 }

@@ -5,7 +5,7 @@ import { createLru } from "./lru.ts";
 export type Buckets = {
   /** Takes one; answers 0, or the seconds until there is one again. */
   take(name: string, nowMs: number): number;
-  /** Takes nothing: would `take` answer more than 0? */
+  /** True if `take` would answer more than 0. Takes nothing itself. */
   isEmpty(name: string, nowMs: number): boolean;
 };
 

@@ -3,7 +3,7 @@
 import { createSocket } from "node:dgram";
 import { isIP } from "node:net";
 
-/** Can a socket of this process have this address as its own? Nothing is sent. */
+/** True if a socket of this process can have this address as its own. Nothing is sent. */
 export function canBind(ip: string): Promise<boolean> {
   const family = isIP(ip);
   if (family === 0) return Promise.resolve(false);

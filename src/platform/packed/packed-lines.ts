@@ -44,7 +44,10 @@ export function facetTexts(all: Record<string, Facet>, values: Record<string, st
   });
 }
 
-/** Can these texts be looked for in packed ones? What holds such a character itself would be found elsewhere, or not at all. */
+/**
+ * True if these texts can be searched for in packed ones. A text that holds a separator itself would be found
+ * elsewhere, or not at all.
+ */
 export function isPackable(texts: readonly (string | undefined)[]): boolean {
   return texts.every((text) => !/[\u001d-\u001f]/.test(text ?? ""));
 }

@@ -41,7 +41,7 @@ export async function findDatabase(dataDir: string, elsewhere: string = ELSEWHER
   return { folder: named, moved: true, unused: null };
 }
 
-/** Is there a database of `dataDir`, wherever it lies? */
+/** True if there is a database of `dataDir`, wherever it lies. */
 export async function isDatabaseMade(dataDir: string, elsewhere: string = ELSEWHERE): Promise<boolean> {
   const place = await findDatabase(dataDir, elsewhere);
   return place !== null && (await isThere(join(place.folder, "cluster")));

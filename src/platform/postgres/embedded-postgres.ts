@@ -118,7 +118,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   return face(server);
 }
 
-/** Has whoever supervises the server made the role and the database that Postern works with? */
+/**
+ * True if the role and the database that Postern works with exist: the process that supervises the server makes them.
+ */
 export async function isMade(adminUrl: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: ANSWER_TIMEOUT_MS });
   client.on("error", () => undefined);

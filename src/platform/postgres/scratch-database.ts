@@ -14,7 +14,7 @@ const PASSABLE = 0o711;
 export type ScratchDatabase = {
   /** As root, which is about to become `user`: makes what a number without a line in /etc/passwd cannot make. */
   prepareFor(user: User): Promise<void>;
-  /** Does the work with the database's URL, and removes the database. Once. */
+  /** Makes the database, runs `work` with its URL, and removes the database. May be called once. */
   use<T>(work: (url: string) => Promise<T>): Promise<T>;
   /** Of one that was prepared and may not have been used. */
   remove(): Promise<void>;

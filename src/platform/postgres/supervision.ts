@@ -10,7 +10,7 @@ const USERS = "postern user ";
 export const USER_NAME = `${USERS}${process.pid}`;
 export const ANSWER_TIMEOUT_MS = 10_000;
 
-/** Does the server run with nobody who supervises it, or uses it? */
+/** True if the server runs although no process supervises or uses it. */
 export async function isAbandoned(adminUrl: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: ANSWER_TIMEOUT_MS });
   client.on("error", () => undefined);

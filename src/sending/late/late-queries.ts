@@ -46,7 +46,7 @@ export function lockRecipient(tx: Tx, { org_id, message_id, position }: Delivery
   );
 }
 
-/** Is an attempt under way? Null: it is not in the queue. */
+/** True if an attempt is under way. Null: the delivery is not in the queue. */
 export function findQueued(db: Query, { org_id, message_id, position }: DeliveryKey) {
   return db.query<{ owned: boolean }>(
     "select owner is not null as owned from delivery where org_id = $1 and message_id = $2 and position = $3",

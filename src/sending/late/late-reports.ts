@@ -62,7 +62,7 @@ export async function findSentDelivery(db: Query, key: queries.DeliveryKey): Pro
   return own && own.email !== ERASED ? { ...key, email: own.email, message, recipients } : null;
 }
 
-/** Is an attempt at this delivery under way, so that its state is about to change? */
+/** True if an attempt at this delivery is under way, so that its state is about to change. */
 export async function isInFlight(db: Query, key: queries.DeliveryKey): Promise<boolean> {
   return (await queries.findQueued(db, key))[0]?.owned ?? false;
 }

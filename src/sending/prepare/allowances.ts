@@ -61,7 +61,7 @@ export function forMessage(window: Allowance, count: number): Allowance {
   return { ...window, ceiling: Math.max(window.ceiling, count), limit: window.ceiling };
 }
 
-/** Did the database refuse to count an e-mail, because a window would have passed its ceiling? */
+/** True if the database refused to count an e-mail, because a window would have passed its ceiling. */
 export function isOverAllowance(error: unknown): boolean {
   return isRefusedBy(error, "allowance_not_exceeded");
 }

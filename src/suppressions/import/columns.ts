@@ -17,17 +17,17 @@ export function columnName(heading: string): string {
     .replace(/[^\p{L}\p{N}]/gu, "");
 }
 
-/** Is there any of these columns? */
+/** True if any of these columns is there. */
 export function hasAny(columns: Columns, ...names: string[]): boolean {
   return names.some((name) => columns.names.has(name));
 }
 
-/** Are all of these columns there? */
+/** True if all of these columns are there. */
 export function hasAll(columns: Columns, ...names: string[]): boolean {
   return names.every((name) => columns.names.has(name));
 }
 
-/** Is every column one of these? */
+/** True if every column is one of these. */
 export function hasOnly(columns: Columns, ...names: string[]): boolean {
   return [...columns.names].every((name) => name === "" || names.includes(name));
 }

@@ -15,7 +15,7 @@ const VALUES_MAX = 200;
 const VALUE_CHARS_MAX = 8_192;
 const RAW_CHARS_MAX = 200;
 
-/** Does the text begin like JSON? */
+/** True if the text begins like JSON. */
 export function looksLikeJson(text: string): boolean {
   return /^\s*[[{]/.test(text);
 }

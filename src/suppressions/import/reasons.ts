@@ -106,7 +106,7 @@ const BLAMES_SENDER = new RegExp(
   "i",
 );
 
-/** Does a rejection's text speak of the sender's reputation or the content, not of the recipient? */
+/** True if a rejection's text speaks of the sender's reputation or the content, not of the recipient. */
 export function blamesSender(text: string): boolean {
   return BLAMES_SENDER.test(text);
 }

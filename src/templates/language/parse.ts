@@ -35,7 +35,7 @@ export function parseTemplate(source: string): Parsed {
   return lower(tree, scan.tags, bytes);
 }
 
-/** Was `value` made by `parseTemplate`? */
+/** True if `value` was made by `parseTemplate`. */
 export function isTemplate(value: unknown): value is Template {
   return typeof value === "object" && value !== null && made.has(value);
 }

@@ -43,7 +43,7 @@ function compileNodes(trees: readonly Tree[], path: string): Node[] {
   return trees.map((tree, index) => compileNode(tree, `${path}[${index}]`));
 }
 
-/** Does it hold? Conditions that no longer decide are not looked at. */
+/** True if the node holds. Conditions that can no longer change the answer are not looked at. */
 export async function holds({ node }: Compiled, facts: Facts, pause: Pause): Promise<boolean> {
   switch (node.kind) {
     case "leaf":

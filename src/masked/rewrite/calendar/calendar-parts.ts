@@ -71,7 +71,7 @@ function newBudget(): Budget {
   return { lines: CALENDAR_LINES_MAX, octets: CALENDAR_OCTETS_MAX, people: PEOPLE_OCTETS_MAX, files: FILES_MAX };
 }
 
-/** Is there enough left to read it? Then it is taken. */
+/** True if enough is left to read it; it is subtracted then. */
 function takes(budget: Budget, content: Buffer): boolean {
   let lines = 1;
   for (let at = content.indexOf(10); at !== -1 && lines <= budget.lines; at = content.indexOf(10, at + 1)) lines += 1;

@@ -30,7 +30,7 @@ export function knownPeople(replacements: readonly Replacement[]): Map<string, s
   return new Map(both.map(({ from, to }) => [from.toLowerCase(), to]));
 }
 
-/** Does the line name a person? */
+/** True if the line names a person. */
 export function namesPerson(line: string): boolean {
   return readPersonLine(line) !== null;
 }

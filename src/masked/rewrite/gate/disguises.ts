@@ -10,7 +10,7 @@ const LAYERS_MAX = 5;
 const CODED = /&[#a-z]|%[0-9a-f]{2}/;
 const PERCENTS = /(?:%[0-9a-f]{2})+/g;
 
-/** Is there any reference or percent in this text of lower case? */
+/** True if this text, in lower case, holds a character reference of HTML or a percent sign. */
 export function isCoded(text: string): boolean {
   return text.search(PERCENTS) !== -1 || (/&(?:#|[a-z]{2})/.test(text) && undoReferences(text) !== text);
 }

@@ -107,7 +107,7 @@ function runsIn(text: string, letters: Uint8Array, charsMax = RUN_CHARS_MAX): st
   return runs;
 }
 
-/** Is there any run that may be read as base64? Base32 and hexadecimal digits are such runs, too. */
+/** True if there is a run that may be read as base64. Base32 and hexadecimal digits are such runs, too. */
 export function holdsRun(text: string): boolean {
   for (let from = 0; from + RUN_CHARS_MIN <= text.length; ) {
     let before = from + RUN_CHARS_MIN - 1;

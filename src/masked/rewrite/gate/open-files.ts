@@ -37,7 +37,7 @@ export async function openFiles(message: Buffer): Promise<OpenedFiles> {
   return opened;
 }
 
-/** Is it a file whose text does not stand in its octets? */
+/** True for a file whose text is not found in its octets. */
 export function needsOpening(file: Buffer): boolean {
   return kindOf(file) !== "plain";
 }

@@ -15,7 +15,7 @@ const CODE =
   /(?:mailto|%[0-9a-f]{0,2}|-3[ad]|-2[06f]|&#?x?[a-z0-9]{0,31}|=[0-9a-f]{2}|\\(?:[a-z]|x[0-9a-f]{2}|u[0-9a-f]{4}|[0-9a-f]{1,6}))$/;
 const ICANN = { allowPrivateDomains: false };
 
-/** Is what stands at `place` of the view the end of a longer name, or the beginning of a longer one? */
+/** True if what stands at `place` of the view is the end of a longer name, or the beginning of one. */
 export function isLonger(view: View, source: string, place: Place): boolean {
   const found = view.text.slice(place.from, place.to);
   if (place.separator === null) return isWithinWord(view.text, found, place);
@@ -23,7 +23,7 @@ export function isLonger(view: View, source: string, place: Place): boolean {
   return beginsEarlier(view, place) || goesOn(view, source, place.to, domain);
 }
 
-/** Is it the end of a longer name? */
+/** True if it is the end of a longer name. */
 export function beginsEarlier(view: View, place: Place): boolean {
   const found = view.text.slice(place.from, place.to);
   if (place.separator === null) return isWithinWord(view.text, found, place);

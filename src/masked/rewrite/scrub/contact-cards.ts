@@ -20,7 +20,7 @@ export function readableCard(card: string): string {
 
 const NAMES = /^(?:[\w-]{1,40}\.)?(?:FN|N|NICKNAME)(?:;[^:\r\n]*)?:([^\r\n]*)/gim;
 
-/** Is it by its names the card of who goes by this name? */
+/** True if the card has this name among its names. */
 export function isCardOf(lines: string, author: string): boolean {
   const name = new RegExp(nameSource(author), "iu");
   return [...lines.matchAll(NAMES)].some(([, value = ""]) => {

@@ -25,7 +25,7 @@ const OPENPGP = /\.(?:asc|sig|sign|pgp|gpg|key)$/i;
 /** attAttachData: a file within. */
 const TNEF_FILE = Buffer.from([0x02, 0x0f, 0x80, 0x06, 0x00]);
 
-/** Is it a contact card? */
+/** True for a contact card. */
 export function isCard(part: Part): boolean {
   return /^text\/(?:(?:x-)?vcard|directory)$/.test(part.type) || /\.(?:vcf|vcard)$/i.test(filenameOf(part).trim());
 }

@@ -47,7 +47,7 @@ export function changedFile(text: string, before: Buffer, label: string): TextFi
   return { bytes: Buffer.from(text), charset: "utf-8" };
 }
 
-/** Is there a charset in which the text of the file gives just these bytes again? */
+/** True if there is a charset in which the text of the file gives exactly these bytes again. */
 function fitsCharset(bytes: Buffer, label: string): boolean {
   if (/^(?:utf-8|us-ascii)?$/i.test(label) && isUtf8(bytes)) return true;
   return exactCharset(bytes, label, hasMark(bytes)) !== undefined;
