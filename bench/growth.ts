@@ -94,7 +94,7 @@ async function benchMemory(count: number): Promise<Figures> {
   });
 }
 
-/** Of Postern's own processes, without the database. */
+/** The memory of Postern's own processes, without the database, in MiB. */
 function memoryMib({ processes }: Stage): number {
   return round(processes.reduce((sum, { pid }) => sum + (residentMib(pid) ?? 0), 0));
 }

@@ -96,7 +96,7 @@ async function look(stage: Stage): Promise<Look> {
   });
 }
 
-/** Of each message. What follows `wal` and a name is without full images of pages. */
+/** Figures for each message. What follows `wal` and a name is without full images of pages. */
 async function figuresSince(stage: Stage, before: Look, count: number): Promise<Figures> {
   const after = await look(stage);
   const { total, objects } = await readLog(stage, before.lsn, after.lsn);

@@ -16,7 +16,7 @@ import { processorSeconds } from "./support/processor.ts";
 
 const ENDPOINTS = 20;
 const COUNT = 1_500;
-/** Of the calls: what is not measured. */
+/** The share of the calls that comes first and is not measured. */
 const WARM = 0.1;
 const CONNECTIONS = 32;
 const WITHIN_MS = 120_000;

@@ -30,7 +30,7 @@ type Manifest = {
 };
 type Lock = { packages: Record<string, { dev?: boolean; [field: string]: unknown }>; [field: string]: unknown };
 
-/** Of package.json: the version that all artefacts carry. */
+/** The version of package.json, which all artefacts carry. */
 export function ownVersion(): string {
   return readJson<Manifest>("package.json").version;
 }

@@ -35,7 +35,7 @@ export type Tried =
       /** The same from the beginning of the installation. */
       seconds_from_install_to_mail?: number;
     }
-  /** Of what cannot be started here: what checked it. */
+  /** For what cannot be started here: what checked it. */
   | { checked: string };
 
 const MAIL = {
@@ -95,7 +95,7 @@ async function sendByApi(settings: Posterns, mail: typeof MAIL): Promise<void> {
   if (status !== 202) throw new Error(`POST /v1/send answered ${status}: ${JSON.stringify(body)}`);
 }
 
-/** Of `performance.now()`, with one decimal. */
+/** The seconds since `beganMs` of `performance.now()`, with one decimal. */
 export function secondsSince(beganMs: number): number {
   return Math.round((performance.now() - beganMs) / 100) / 10;
 }

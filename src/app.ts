@@ -97,7 +97,7 @@ import { startHooks } from "./webhooks/dispatch.ts";
 import { mountWebhooks } from "./webhooks/routes.ts";
 
 const HEAVY_WORKER = new URL("./heavy-worker.ts", import.meta.url);
-/** Of the 60 s after which the process is ended anyway; the database has the rest. */
+/** How long the roles may take to end. After 60 s the process is ended anyway; the rest is for the database. */
 const END_WITHIN_MS = 50_000;
 
 /** Nothing runs yet. */

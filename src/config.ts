@@ -102,7 +102,10 @@ export class ConfigProblems extends Error {
 
 type Reader = Reading & { given: NodeJS.ProcessEnv; read: Set<string> };
 
-/** Of tests and benchmarks, and what Kubernetes puts into every container beside a service called postern. */
+/**
+ * Variables of tests and benchmarks, and those that Kubernetes puts into every container beside a service called
+ * postern.
+ */
 const NOT_SETTINGS =
   /^POSTERN_(TEST_|SLOW_CLIENTS$|LEAK_TREES$|CONTRACT_EXAMPLES$|PORT($|_\d)|PORT_|SERVICE_(HOST|PORT))/;
 
@@ -120,7 +123,7 @@ export function ownSettings(): Gathered {
   return gathered;
 }
 
-/** Of `--env-file`: settings are read from that file too. Before anything reads settings. */
+/** Takes settings from the file of `--env-file` as well. To be called before anything reads settings. */
 export function useEnvFile(path: string): void {
   process.env[ENV_FILE] = path;
 }

@@ -30,7 +30,7 @@ export type DoctorOptions = {
   try_smtp: string | null;
 };
 
-/** Of state and name. */
+/** The widths of state and name. */
 const COLUMNS: [number, number] = [9, 17];
 const OLDEST_NODE = 24;
 const FREE_BYTES_MIN = 1024 ** 3;

@@ -22,7 +22,9 @@ type InnerServer = Awaited<ReturnType<typeof createInnerServer>>;
 const BEAT_MS = 500;
 /** Behind all that answers at once; as much as others leave it. Not while it starts: a busy machine would make that long. */
 const NICE = 10;
-/** Of 1000: where memory is short, the kernel ends this process before the one that it belongs to. */
+/**
+ * On the kernel's scale of up to 1000: where memory is short, this process is ended before the one that it belongs to.
+ */
 const OOM_SCORE = "500";
 
 const asking = new Map<string, HeavyRequest>();

@@ -21,12 +21,12 @@ import {
 } from "./support/tidy-rules.ts";
 import { closeParser, readSources } from "./support/tidy-source.ts";
 import { checkMigration, checkStatements } from "./support/tidy-statements.ts";
-import { checkQuestions, checkWords } from "./support/tidy-words.ts";
+import { checkDocstrings, checkWords } from "./support/tidy-words.ts";
 
 const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 /** Where words are looked for, beside the documents; what others wrote, and the words' own list, are not looked at. */
 const SPOKEN = ["{src,bench,clients,dashboard,deploy,release,test}/**/*.{ts,tsx,md,css,yaml,sh}"];
-const UNSPOKEN = ["**/node_modules/**", "**/dist/**", "test/tidy.test.ts", "test/support/tidy-words.ts"];
+const UNSPOKEN = ["**/node_modules/**", "**/dist/**", "test/tidy.test.ts", "test/support/tidy-words*.ts"];
 const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
 after(closeParser);
@@ -393,27 +393,6 @@ describe("what readers are referred to", () => {
   });
 });
 
-describe("the words", () => {
-  it("are the plain ones", () => {
-    const said = (text: string) => checkWords(new Map([["docs/a.md", text]])).map(({ message }) => message);
-    assert.deepEqual(said("The mail is deferred.\nIts author is notified."), []);
-    assert.match(said("The mail is put off.").join(), /says "put off"; plainer: deferred/);
-    assert.match(said("Nobody is\ntold.").join(), /says "told"/);
-  });
-});
-
-describe("the docstrings", () => {
-  it("say what is so, and ask nothing", () => {
-    const said = (text: string) => checkQuestions(new Map([["src/a.ts", text]])).map(({ line }) => line);
-    assert.deepEqual(
-      said("/** True for a day. */\n/** A glob (`*`, `?`). */\n/** Says it. Why? */\nconst a = b ? 1 : 2;"),
-      [],
-    );
-    assert.deepEqual(said("\n/** Is it a day? */"), [2]);
-    assert.deepEqual(said("/**\n * Has the organization\n * any (of `a?`)? Null: none.\n */"), [1]);
-  });
-});
-
 describe("the tree", () => {
   const read = (files: Record<string, string>) => readSources(new Map(Object.entries(files)));
 
@@ -481,7 +460,7 @@ describe("this repository", () => {
       ...checkArchitecture(folders, architecture),
       ...checkDocuments(documents, (path) => existsSync(join(ROOT, path))),
       ...checkWords(texts),
-      ...checkQuestions(texts),
+      ...checkDocstrings(texts),
     ];
     const open = applyExemptions(violations, exemptions);
     const lines = open.map(({ rule, path, line, message }) => `${path}:${line} ${rule}: ${message}`);

@@ -5,7 +5,7 @@ import { FILLING_MS } from "../support/bench.ts";
 
 export const DAYS = 30;
 
-/** Of the first organization's rows; each of the others has a hundredth of them. */
+/** How many rows the first organization gets; each of the others gets a hundredth of them. */
 export type Sizes = {
   emails: number;
   suppressions: number;

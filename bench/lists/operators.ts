@@ -32,7 +32,7 @@ const FILLINGS = [
      from generate_series(1, $2) n`,
 ];
 
-/** Of the organization with the most; `rows` of each list. */
+/** Fills the lists of the organization with the most: `rows` rows of each. */
 export async function fillOperators(db: Db, orgId: string, rows: number): Promise<void> {
   for (const text of FILLINGS)
     await db.execute(text.replaceAll("$1", `'${orgId}'::uuid`).replaceAll("$2", `${rows}::int`));

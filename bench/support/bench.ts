@@ -78,7 +78,7 @@ export type BenchResult = {
 
 export type Stage = {
   settings: Posterns;
-  /** Of every process with the role `api`. */
+  /** The addresses of every process with the role `api`. */
   base_urls: string[];
   processes: PosternProcess[];
   dns: DnsServer;
@@ -253,7 +253,7 @@ function callsEach(calls: Calls, count: number): Record<string, number> {
   return { system_calls: round(all / count, 2), ...Object.fromEntries(named) };
 }
 
-/** Of the minute before the bench: afterwards it tells of the bench itself. */
+/** The load of the minute before the bench: afterwards it would be that of the bench itself. */
 const LOAD_BEFORE = round(loadavg()[0] as number, 2);
 
 /** The commit of this tree, `+` when files differ from it; "unknown" without git, "before" for another version. */

@@ -19,7 +19,7 @@ const IDLE = new Set(["(idle)", "(program)", "(root)"]);
 const PARTS_SHOWN = 24;
 const FUNCTIONS_SHOWN = 24;
 
-/** Of all profiles in the folder. */
+/** The shares of processor time over all profiles in the folder. */
 export function sharesOf(dir: string): Shares {
   const parts = new Map<string, number>();
   const functions = new Map<string, number>();

@@ -129,7 +129,7 @@ function treeTypes(tree: Tree, indent: string): string {
   return [...own, ...below].join("");
 }
 
-/** Of webhooks the library does something that no server is asked for. */
+/** What the library adds to a resource by hand: verifying webhooks asks no server. */
 function extra(name: string, indent: string): string {
   if (name !== "webhooks") return "";
   return `${indent}  /** Whether a call came from your Postern, and its event. */\n${indent}  verify: typeof verify;\n${indent}  /** A signature for a test of your own receiver. */\n${indent}  sign: typeof sign;\n`;

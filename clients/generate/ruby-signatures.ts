@@ -43,7 +43,7 @@ function aliasName(name: string): string {
   return RESERVED.has(type) ? `${type}_record` : type;
 }
 
-/** Of what the server answers. */
+/** The type of what the server answers. */
 function valueText(type: Type): string {
   const text = bareText(type, (name) => aliasName(name));
   return type.nullable && text !== "untyped" ? `${text.includes(" ") ? `(${text})` : text}?` : text;
@@ -127,7 +127,7 @@ function keyword({ name, type, required }: Field | Parameter, models: Models): s
   return `${required ? "" : "?"}${name}: ${text === "untyped" ? text : `${text}?`}`;
 }
 
-/** Of what a caller may give: times as they are, records as any hash. */
+/** The type of what a caller may give: times as they are, records as any hash. */
 function givenText(type: Type, models: Models): string {
   if (type.kind === "time") return "(String | Time)";
   const record = (name: string): string => {

@@ -167,7 +167,7 @@ export function allDeliveries(filters: LogFilters) {
   });
 }
 
-/** Of what happened to one e-mail: an event of its timeline has the same id at webhooks. */
+/** The webhook deliveries of what happened to one e-mail: an event of its timeline has the same id at webhooks. */
 export function deliveriesOfEvents(eventIds: readonly string[]) {
   const query = { event_ids: eventIds.slice(-EVENT_IDS_MAX).join(","), days: KEPT_DAYS, limit: PAGE_ROWS };
   return queryOptions({

@@ -7,7 +7,7 @@ type Change = { added?: boolean; removed?: boolean; value: string };
 
 const AROUND = 3;
 
-/** Of what the library `diff` finds. */
+/** The lines of a comparison, from what the library `diff` finds. */
 export function toLines(changes: readonly Change[]): Line[] {
   return changes.flatMap(({ added, removed, value }) =>
     value

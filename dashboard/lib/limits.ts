@@ -5,7 +5,7 @@ import { sayRelative } from "./times.ts";
 const PACES: Record<string, string> = { requests_per_second: "Too many requests", sign_ins: "Too many tries" };
 const WARMING = "The domain's page Warming shows its limits, and lifts them for a domain that has sent mail before.";
 
-/** Of the body of a 429. */
+/** Says in a sentence which limit the body of a 429 is about. */
 export function sayLimit({ limit_type, message, retry_after_seconds, warming_phase }: Record<string, unknown>): {
   title: string;
   text: string;

@@ -58,7 +58,7 @@ export function readOrganizationFilters(search: Search): OrganizationFilters {
   return dense({ state, query: text(search, "query"), after: text(search, "after") });
 }
 
-/** Of all endpoints. */
+/** The filters of the deliveries of all endpoints. */
 export type LogFilters = DeliveryFilters & { endpoint_id?: string };
 
 export function readLogFilters(search: Search): LogFilters {

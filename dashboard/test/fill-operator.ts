@@ -12,7 +12,10 @@ const SUSPENDED = "moving.kontor.example";
 const SETTLED_MS = 30_000;
 const NOTE = "They move their servers until Friday and asked us to wait";
 
-/** Of a pool: one that is called as it says, one that is warmed up and has another name, and one that no machine has. */
+/**
+ * The addresses of a pool: one that is called as it says, one that is warmed up and has another name, and one that no
+ * machine has.
+ */
 export const ADDRESSES = { named: "127.0.0.31", warming: "127.0.0.32", elsewhere: "10.20.0.61" };
 /** A domain of fill-masked.ts, whose relay leads nowhere. */
 export const RELAY = { domain: "brandt.example", host: "smtp.provider.example" };

@@ -86,7 +86,7 @@ export async function createAlias(
   );
 }
 
-/** Of the key that made it; null when there is no such alias. */
+/** The environment of the key that made the alias; null when there is no such alias. */
 export async function environmentOf(world: Pick<World, "db">, orgId: string, id: string) {
   const rows = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.findEnvironment(tx, orgId, id)) : [];
   return rows[0]?.environment ?? null;

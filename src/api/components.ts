@@ -272,7 +272,7 @@ function recordIn(part: Node): string | null {
   return nameOf(part) ?? nameOf(allOf[0]) ?? nameOf(items);
 }
 
-/** Of an answer that holds one record or lists some: the record. */
+/** The record that an answer holds, or that it lists. */
 function wrapped(schemas: Record<string, Node>, name: string, value: Node): { owner: string; example: unknown } | null {
   if (!schemas[name] || !/(Answer|List)$/.test(name)) return null;
   const parts = [schemas[name] as Node, ...((schemas[name]?.allOf ?? []) as Node[])];

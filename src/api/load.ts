@@ -18,7 +18,9 @@ const BYTES_MAX = 128 * MIB;
 /** Bodies that announce up to this may use all of the room, larger ones leave a quarter free. */
 const SMALL_BYTES = 64 * 1024;
 const LARGE_SHARE = 0.75;
-/** Of the room, for one organization: any request that a route takes fits, and large ones of others beside it. */
+/**
+ * The share of the room for one organization: any request that a route takes fits, and large ones of others beside it.
+ */
 const ORGANIZATION_SHARE = 1 / 2;
 /** Without a key nothing larger than 1 MiB is taken: for one client address, and for all of them. */
 const CLIENT_SHARE = 1 / 16;

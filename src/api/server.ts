@@ -205,7 +205,7 @@ function mountKeyless(app: Api): void {
   app.get("/healthz", open, async () => ({ status: "ok" }));
 }
 
-/** Of a path that cannot be read: no hook sees these. */
+/** Logs the answer to a path that cannot be read: no hook sees these. */
 function answerUnrouted(log: World["log"]) {
   return (error: FastifyError, request: FastifyRequest, reply: FastifyReply): void => {
     noteCutOff(request, reply.header("x-request-id", request.id));

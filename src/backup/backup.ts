@@ -48,7 +48,9 @@ const KEY_CHECK = "backup-master-key-check";
 /** One snapshot of every row: on Citus, too, as all of them are on one server, which begins the same transaction. */
 const BEGIN = beginWith(passedOn([["postern.scope", "system"]]), "begin isolation level repeatable read, read only");
 
-/** Of the key ring's root, which stays when the master key is changed: known with a master key only. */
+/**
+ * A check value of the key ring's root, which stays when the master key is changed and is known with a master key only.
+ */
 export function masterKeyCheck(root: Buffer): string {
   return createSeal(root).hash("postern", KEY_CHECK).toString("hex");
 }

@@ -37,7 +37,7 @@ export type BackupEnd = {
   sequences: { name: string; value: string }[];
 };
 
-/** Of a frame that is written. */
+/** The most bytes in a frame that is written. */
 export const CHUNK_BYTES = 1024 * 1024;
 const HEAD_BYTES = 5;
 /** No writer makes larger ones: a damaged length must not be waited for. */

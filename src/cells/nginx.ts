@@ -15,7 +15,7 @@ export type NginxOptions = {
   modules?: string | null;
 };
 
-/** Of a request: POST /v1/send takes 40 MiB. */
+/** The largest body of a request: POST /v1/send takes 40 MiB. */
 const BODY = "45m";
 
 /** The file's text. */

@@ -67,7 +67,7 @@ async function organizationOf(world: OwnWorld, { kind, value }: Question): Promi
   }
 }
 
-/** Of a return path or a feedback address, a masked or reverse address, or one for reports. */
+/** The organization of a return path, a feedback address, a masked or reverse address, or an address for reports. */
 async function organizationOfOwnAddress(world: OwnWorld, address: string): Promise<string | null> {
   const at = address.lastIndexOf("@");
   const [local, domain] = [address.slice(0, at), address.slice(at + 1)];

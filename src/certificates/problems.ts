@@ -58,7 +58,7 @@ function clean(text: string): string {
 
 type Heads = { retry_after: string | null; date: string | null; nonce: string | null };
 
-/** Of an HTTP answer with a problem document; null for any other answer. */
+/** The problem in an HTTP answer with a problem document; null for any other answer. */
 export function problemOf(status: number, body: unknown, heads: Heads): AcmeProblem | null {
   if (status < 400) return null;
   const { type, detail } = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;

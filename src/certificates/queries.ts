@@ -133,7 +133,7 @@ export async function findChallenge(db: Query, token: string): Promise<string | 
   return row?.key_authorization ?? null;
 }
 
-/** Of an order that is over, and those that processes left behind which are gone. */
+/** Deletes the challenges of an order that is over, and those that processes left behind which are gone. */
 export async function dropChallenges(db: Query, tokens: string[], before: Date): Promise<void> {
   await db.execute("delete from acme_challenge where token = any($1) or created_at < $2", [tokens, before]);
 }

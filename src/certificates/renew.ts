@@ -22,7 +22,7 @@ const LEASE_S = 900;
 const RETRY_MS = 15 * 60_000;
 const RETRY_MS_MAX = 12 * 3_600_000;
 const AT_SHARE = 2 / 3;
-/** Of the certificate's life. */
+/** A renewal comes earlier by up to this share of the certificate's life, so that many do not come at once. */
 const JITTER_SHARE = 0.05;
 
 /** Asks for a certificate if one is due. Never throws for what the ACME server does. */

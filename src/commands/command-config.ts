@@ -10,7 +10,10 @@ export async function commandConfig(asRoot?: (user: User) => Promise<void>): Pro
   return readConfig();
 }
 
-/** Of a command whose answer is on standard output: that is taken as it is (`KEY=$(postern keys create …)`). */
+/**
+ * A log on standard error, for a command whose answer is on standard output: that is taken as it is (`KEY=$(postern
+ * keys create …)`).
+ */
 export function logBeside(config: Config): Log {
   const destination = { write: (line: string) => void process.stderr.write(line) };
   return createLog({ level: config.log_level, role: "postern", destination });

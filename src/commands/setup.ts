@@ -33,7 +33,7 @@ type Options = {
 };
 
 const DEFAULT_FILE = "postern.env";
-/** Of the Debian package. */
+/** Where the Debian package has its settings. */
 const SYSTEM_FILE = "/etc/postern/postern.env";
 const MINUTE_MS = 60_000;
 const PORTS = { POSTERN_MX: 25, POSTERN_SUBMISSION: 587, POSTERN_SUBMISSIONS: 465, POSTERN_HTTPS: 443 };
@@ -287,9 +287,9 @@ function bracketed(listen: string): string {
 
 // Words ---------------------------------------------------------------------------------------------------------------
 
-/** Of the state and of the step. */
+/** The widths of the state and of the step. */
 const COLUMNS: [number, number] = [11, 14];
-/** Of the doctor's findings, below the last step. */
+/** The same for the doctor's findings, below the last step. */
 const FOUND_COLUMNS: [number, number] = [11, 17];
 
 function indented(text: string): string {

@@ -71,7 +71,10 @@ async function addKey(
   return key as KeyRow;
 }
 
-/** Of the other algorithm the selector stays: while the key is pending, DNS has shown it to nobody that we know. */
+/**
+ * Takes the first key of a domain. A pending key of the other algorithm is replaced under the same selector: as far as
+ * we know, nobody has seen it in DNS.
+ */
 async function takeFirst(
   tx: Tx,
   orgId: string,

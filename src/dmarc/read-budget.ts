@@ -3,7 +3,9 @@
 import { createBuckets } from "../platform/fair/buckets.ts";
 
 const MIB = 1024 * 1024;
-/** Of a day. As many records as a domain may get in a day have 150 MiB, with long results 1 GiB. */
+/**
+ * How much is read for a domain in a day. As many records as it may get in a day have 150 MiB, with long results 1 GiB.
+ */
 const MIB_PER_DAY = 2_048;
 const DAY_S = 86_400;
 const DOMAINS_MAX = 10_000;

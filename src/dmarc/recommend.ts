@@ -7,7 +7,7 @@ import type { Classification } from "./types.ts";
 /** Between the first and the last day with reports: what is sent every other week should have been seen. */
 const DAYS_MIN = 14;
 const MESSAGES_MIN = 100;
-/** Of the mail that forwarders did not break. */
+/** The share of the mail that must be aligned, without what forwarders broke. */
 const ALIGNED_MIN = 0.98;
 /** A source that fails for more than this share of all mail stands in the way. */
 const BLOCKING_SHARE = 0.005;

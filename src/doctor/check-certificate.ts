@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 /** Renewal is at a third of the life that is left: with less than this, several attempts have failed. */
 const LEFT_SHARE_MIN = 0.2;
 
-/** Of POSTERN_ACME, else of POSTERN_TLS_CERT. */
+/** Checks the certificate of POSTERN_ACME, else that of POSTERN_TLS_CERT. */
 export async function checkCertificate(config: FoundConfig): Promise<Check> {
   if (config.acme) return await checkIssued(config, config.acme.directory);
   const { tls_cert_file, tls_key_file } = config;

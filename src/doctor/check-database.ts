@@ -20,7 +20,10 @@ import { type Check, ok, problem, skipped, warning } from "./check.ts";
 const SKEW_MS_MAX = 1_000;
 /** Receivers refuse signatures that far in the future, and webhooks that far in the past. */
 const SKEW_MS_GRAVE = 300_000;
-/** Of a process with all roles: for notifications of mail, webhooks, readers of events and certificates. */
+/**
+ * The connections on which a process with all roles listens: for notifications of mail, webhooks, readers of events and
+ * certificates.
+ */
 const LISTENING = 4;
 /** The role `api` has a second process, for heavy requests, which opens as many for itself. */
 const PROCESSES = 2;

@@ -14,7 +14,7 @@ const GREETING_MS = 10_000;
 const GREETING_LENGTH_MAX = 100;
 /** This machine has no route there, such as one without IPv6. */
 const NO_WAY = new Set(["ENETUNREACH", "EADDRNOTAVAIL", "EHOSTUNREACH"]);
-/** Of getaddrinfo: the name has no address, and nobody said whether it has one. */
+/** The error code of getaddrinfo both for a name without an address and for one that no server answered about. */
 const UNKNOWN_NAME = "ENOTFOUND";
 const NO_NAME = new Set([UNKNOWN_NAME, "EAI_AGAIN", "EAI_FAIL"]);
 

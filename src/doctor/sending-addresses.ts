@@ -70,7 +70,7 @@ export async function sendingAddresses(
   return [...shared.map((ip) => ({ ip, ehlo: config.hostname })), ...pools];
 }
 
-/** Of this machine's own interfaces, those that others see. */
+/** The addresses of this machine's own interfaces that others can reach. */
 export function machineAddresses(): string[] {
   const all = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
   return all.flatMap(({ internal, address }) => (!internal && isSeenByOthers(address) ? [address] : []));

@@ -27,7 +27,7 @@ import type {
 export { domainOfReturnPath } from "./records.ts";
 export { receives as receivesMail } from "./state.ts";
 
-/** Of one organization; a limit on everything. */
+/** The most domains of one organization. */
 const DOMAINS_MAX = 10_000;
 const TOKEN_LENGTH = 32;
 const DMARC_TOKEN_BYTES = 16;
@@ -264,7 +264,7 @@ export async function requireDomain(tx: Query, orgId: string, idOrName: string):
   return row;
 }
 
-/** Of the key that made it; null when there is no such domain. */
+/** The environment of the key that made the domain; null when there is no such domain. */
 export async function environmentOf(world: Pick<World, "db">, orgId: string, idOrName: string) {
   return world.db.asOrg(orgId, async (tx) => {
     const domain = await findDomain(tx, orgId, idOrName);

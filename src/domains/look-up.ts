@@ -17,7 +17,7 @@ type Ask = {
   aaaa(name: string): Promise<Answer<string>>;
   cname(name: string): Promise<Answer<string>>;
   ptr(ip: string): Promise<Answer<string>>;
-  /** Of a message's look-ups; these end with the check. */
+  /** Ends the look-ups that are under way, as those of one message end with it. */
   end(): void;
 };
 type Look = { ask: Ask; record: ExpectedRecord; domain: string; movesMx: boolean; leaving: Promise<Leaving> };

@@ -20,7 +20,7 @@ export type DomainRow = {
   org_id: string;
   id: string;
   domain: string;
-  /** Of the key that added it. */
+  /** The environment of the key that added it. */
   environment: "live" | "test";
   type: DomainType;
   status: DomainStatus;

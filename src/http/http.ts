@@ -39,7 +39,7 @@ export type Account = {
   monthly_quota: number;
   /** A live key's, or a test key's of an organization that trusts its test keys with everything (setting `test_keys`). */
   acts_on_live: boolean;
-  /** Of a mask key alone: the mailbox whose masked addresses it manages. */
+  /** Only with a mask key: the mailbox whose masked addresses it manages. */
   destination_id?: string | null;
   /** A signed-in person asks, not a key: `key_id` is empty then, and `key_name` the person's address. */
   person?: ActingPerson;

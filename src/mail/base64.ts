@@ -16,7 +16,7 @@ export function decodeBase64(text: string): Buffer | null {
   return Buffer.from(text, "base64");
 }
 
-/** Of a text that is base64: what is neither blank nor padding. Most texts hold nothing else up to their end. */
+/** How many digits of base64 a text has: all but blanks and padding. Most texts hold nothing else up to their end. */
 function countDigits(text: string): number {
   const start = text.search(/[^A-Za-z0-9+/]/);
   if (start === -1) return text.length;

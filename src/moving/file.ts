@@ -13,7 +13,7 @@ export type FileHead = {
   days: string[];
   /** In hex: what links, addresses and digests were made with, and values were sealed with. */
   key_ring: { root: string; data: [number, string][] };
-  /** Of aliases at the service's own domain, where there are any. */
+  /** The service's own masked domain, where the organization has aliases at it. */
   masked_domain: string | null;
   /** Addresses of its pools, which stay. */
   addresses: string[];

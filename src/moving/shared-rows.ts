@@ -15,7 +15,10 @@ export type SharedRows = {
 
 const SHARED = ["masked_key", "person", "passkey", "recovery_code", "membership"];
 
-/** Of one import: `person` comes before what refers to it. `masked`: the masked domain of this cell, and whether what comes has addresses at it. */
+/**
+ * Changes the shared rows of one import: `person` comes before what refers to it. `masked`: the masked domain of this
+ * cell, and whether what comes has addresses at it.
+ */
 export function sharedRows(db: Query, masked: { domain: string; is_used: boolean }): SharedRows {
   /** The id here of each person who was here before, by the id there. */
   const known = new Map<string, string>();

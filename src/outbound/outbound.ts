@@ -81,7 +81,7 @@ export type Outbound = {
 export type OutboundDeps = {
   signingKeys(orgId: string, domainId: string): Promise<SigningKey[]>;
   roles: string[];
-  /** Of the database, as it was seen (guard.ts); absent: nobody watches over it. */
+  /** How far the database was seen to have come (guard.ts); absent: nobody watches over it. */
   mark?: Mark;
   /** Absent: one of its own. */
   findLane?: FindLane;
@@ -327,7 +327,7 @@ function contextOf({ world, parts }: Engine, path: Path): PathContext {
   return { world, parts, path };
 }
 
-/** Of its lane it is this message alone that leaves from another address. */
+/** Admits one message to the path of another address; the rest of its lane stays with the usual one. */
 function admitElsewhere(engine: Engine, delivery: Delivery, usual: KnownSource): void {
   const { job, plan } = delivery;
   engine.otherSource

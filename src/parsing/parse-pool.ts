@@ -39,8 +39,8 @@ export type ParsePool = {
 export type ParsePoolOptions = {
   size: number;
   /**
-   * Of the processor, from the moment a worker has a message (and small ones with it, which are tried singly when it was not
-   * enough); by the clock six times as long (worker-time.ts).
+   * The processor time that reading may take, from the moment a worker has a message (and small ones with it, which are tried
+   * singly when it was not enough); by the clock six times as long (worker-time.ts).
    */
   processor_ms: number;
   memory_mib: number;

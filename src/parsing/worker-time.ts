@@ -40,7 +40,7 @@ export function watchWorkerTime(worker: Worker, processor_ms: number, onOver: ()
   };
 }
 
-/** Of the processor; null where that cannot be said, by Node before 24.6. */
+/** The processor time that a worker took, in ms; null with a Node before 24.6, which does not say it. */
 async function takenMs(worker: Worker): Promise<number | null> {
   if (!("cpuUsage" in worker)) return null;
   try {

@@ -386,7 +386,10 @@ export function removeMember(tx: Tx, orgId: string, personId: string) {
 
 export type KnownPerson = { id: string; email: string; oidc_subject: string | null };
 
-/** Of people who come from elsewhere: those who are known here, by their id, address or account, and which id they have here. */
+/**
+ * Those of the people who come from elsewhere that are known here, by their id, address or account, with the id that
+ * they have here.
+ */
 export function findKnown(db: Query, people: KnownPerson[]) {
   return db.query<{ id: string; here: string }>(
     `select w.id, p.id as here from unnest($1::uuid[], $2::text[], $3::text[]) as w (id, email, subject)

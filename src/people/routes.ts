@@ -22,7 +22,7 @@ declare module "fastify" {
     session: Session;
   }
   interface FastifyContextConfig {
-    /** Of /dashboard/api: asked without a session, or by operators only. */
+    /** Only for /dashboard/api: asked without a session, or by operators only. */
     needs?: "nobody" | "operator";
     /** The password must have been shown within ten minutes. */
     dangerous?: boolean;

@@ -81,7 +81,7 @@ export type EmailRow = {
   completed_at: Date | null;
 };
 
-/** Of `message m`, as an e-mail is read. */
+/** The columns of `message m` that an e-mail is shown with. */
 export const EMAIL = `m.id, m.message_id, m.status, m.environment, m.from_header as "from", m.reply_to, m.subject, m.tags,
   m.metadata, m.template_id, m.domain_id, m.size, m.created_at, m.scheduled_at, m.completed_at`;
 

@@ -73,7 +73,7 @@ export type Sending = {
 
 type Context = Preparing & { acceptor: Acceptor };
 
-/** Of which it is known under which id they were found last. */
+/** How many domain names are remembered with the id that they were found under last. */
 const DOMAINS_MAX = 20_000;
 
 /** The sending pipeline of this process. */

@@ -9,7 +9,7 @@ export type AcmeConfig = {
   /** Where the authority asks for the proof (HTTP-01, RFC 8555 §8.3). */
   http: HostPort;
   profile: string | null;
-  /** Of an authority of one's own: the file with the certificate that its server is verified with. */
+  /** For an ACME server of one's own: the file with the certificate by which that server is verified. */
   ca_file: string | null;
 };
 

@@ -22,7 +22,10 @@ export function readKey(text: string): Buffer | null {
   return key.length === 32 ? key : null;
 }
 
-/** Of a file: its 64 hex digits cut to 43 would be another key in base64. */
+/**
+ * The key in the text of a file; null for anything else. 64 hex digits that were cut to 43 would be another key in
+ * base64.
+ */
 export function readKeyFile(text: string): Buffer | null {
   const isCut = /^[0-9a-fA-F]{0,63}$/.test(text) || !/^[A-Za-z0-9+/_=-]+$/.test(text);
   return isCut ? null : readKey(text);

@@ -24,7 +24,7 @@ export function withoutPassword(text: string): string {
   return text.replace(/\/\/[^/]*@/, "//…@");
 }
 
-/** Of words that spaces or commas separate. */
+/** The words of a list that spaces or commas separate. */
 export function words(text: string | undefined): string[] {
   return (text ?? "").split(/[\s,]+/).filter((word) => word !== "");
 }

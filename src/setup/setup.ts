@@ -54,7 +54,7 @@ export type Teller = {
 
 export type SetUpResult = { ok: boolean; steps: Step[]; records: ZoneRecord[]; missing: ZoneRecord[]; checks: Check[] };
 
-/** Of these a problem ends the set-up before anything but the settings is made. */
+/** A problem with one of these ends the set-up before anything but the settings is made. */
 const NEEDED = ["node", "settings", "data folder", "master key", "database", "role", "schema", "port", "large bodies"];
 const LOOK_MS = 1_000;
 const LOOK_MS_MAX = 15_000;

@@ -10,7 +10,7 @@ const BYTES_MAX = 1024 * 1024;
 export type BlockWriter = {
   bytes: Buffer;
   length: number;
-  /** Of each row, how many entries it has; a row that was counted as a duplicate is not in the job's figures. */
+  /** For each row, how many entries it has; a row that was counted as a duplicate is not in the job's figures. */
   rows: { entry_count: number; is_duplicate: boolean }[];
   entry_count: number;
 };

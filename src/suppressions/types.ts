@@ -5,7 +5,9 @@ import type { ScopeType } from "./import/scope.ts";
 
 export type { Provider, Reason, ScopeType };
 
-/** Of two reasons for one address the stronger stays; as suppression_rank of the database. */
+/**
+ * How strong each reason is: the stronger of two for one address stays. The same as suppression_rank of the database.
+ */
 export const STRENGTH: Readonly<Record<Reason, number>> = { manual: 0, unsubscribe: 1, hard_bounce: 2, complaint: 3 };
 
 export type Entry = {

@@ -28,7 +28,10 @@ type Room = Pick<World, "config" | "random">;
 /** `discard` gives back the room that the content takes; call it when the content was read or is not needed. The content may be
  * gone through again. */
 export type ReadUpload = Upload & {
-  /** Of the file and what was said beside it: equal where the same list is sent again, however it is cut into parts. */
+  /**
+   * SHA-256 of the file and what was said beside it: equal where the same list is sent again, however it is cut into
+   * parts.
+   */
   digest: Buffer;
   discard(): Promise<void>;
 };

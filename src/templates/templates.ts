@@ -30,7 +30,7 @@ import { parsedVersions } from "./versions.ts";
 import { warningsFor } from "./warnings.ts";
 
 const NAME_LENGTH_MAX = 191;
-/** Of one page of the list: a hundred templates may hold 100 MiB. */
+/** The most bytes of bodies in one page of the list: a hundred templates may hold 100 MiB. */
 const LISTED_BODY_BYTES_MAX = 4 * 1024 * 1024;
 
 /** Reading a source of half a MiB takes as long as hundreds of other requests: it waits for its turn. */

@@ -38,7 +38,7 @@ export type Lane = LaneKey & {
 export type Pool = {
   in_flight: number;
   in_flight_max: number;
-  /** Of bodies being sent. */
+  /** The bytes of bodies that are being sent. */
   bytes: number;
   bytes_max: number;
   /** Rows claimed and not started. */
@@ -132,7 +132,7 @@ export function shareOut(on: Board, due: readonly DueLane[], rowsMax: number): {
   return { wants, cut: false };
 }
 
-/** Of each pool: how many rows each organization has claimed and not started. */
+/** For each pool, how many rows each organization has claimed and not started. */
 function waitingRows(on: Board): Map<Pool, Map<string, number>> {
   const waiting = new Map([on.healthy, on.suspect].map((pool) => [pool, new Map<string, number>()]));
   for (const { pool, org_id, waiting: rows } of on.lanes.values()) {

@@ -318,7 +318,7 @@ export async function disableGone(tx: Tx, lanes: readonly LaneKey[], at: Date): 
 // --- dispatchers: sleep, and closed endpoints ------------------------------------------------------------------------
 
 /**
- * Of these lanes, locks those that no producer holds. A later statement of the transaction sees all their rows, and no
+ * Locks those of these lanes that no producer holds. A later statement of the transaction sees all their rows, and no
  * new ones can come.
  */
 export function lockQuietLanes(tx: Tx, lanes: readonly LaneKey[]) {

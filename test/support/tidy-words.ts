@@ -12,16 +12,29 @@ const PLAIN: readonly (readonly [word: RegExp, plain: string])[] = [
 
 /** A docstring whose first sentence asks something: what stands between backticks may hold a `?` of its own. */
 const QUESTION = /\/\*\*[\s*]*(?:[^.?`*]|\*(?!\/)|`[^`]*`)*\?(?=\s|\*)/g;
+/** A docstring that belongs to a noun which it does not name: "Of one mail." */
+const WITHOUT_NOUN = /\/\*\*[\s*]*Of .*/g;
 
-/** A violation for every docstring that asks what it should say: "Is it a day?" is "True for a day". */
-export function checkQuestions(texts: ReadonlyMap<string, string>): Violation[] {
-  const written = [...texts].filter(([path]) => !path.includes("/generated/"));
-  return written.flatMap(([path, text]) =>
-    [...text.matchAll(QUESTION)].map(({ 0: question, index }) => ({
-      ...{ rule: "words", path, line: text.slice(0, index).split("\n").length },
-      message: `asks "${question.replace(/^[/\s*]+/, "")}"; a docstring says what is so: "True if …"`,
-    })),
-  );
+/** A violation for every docstring that asks what it should say, or leaves out what it is about. Tests may be terse. */
+export function checkDocstrings(texts: ReadonlyMap<string, string>): Violation[] {
+  return [...texts].flatMap(([path, text]) => {
+    if (path.includes("/generated/")) return [];
+    const isProduct = !/^test\/|\.(?:test|fixture)\.ts$/.test(path);
+    const found = [
+      ...[...text.matchAll(QUESTION)].map((match) => ({
+        match,
+        message: 'asks; a docstring says what is so: "True if …"',
+      })),
+      ...(isProduct ? [...text.matchAll(WITHOUT_NOUN)] : []).map((match) => ({
+        match,
+        message: 'names no subject; "Of one mail" is "The most lines of one mail"',
+      })),
+    ];
+    return found.map(({ match, message }) => ({
+      ...{ rule: "words", path, line: text.slice(0, match.index).split("\n").length },
+      message: `"${match[0].replace(/^[/\s*]+/, "")}" ${message}`,
+    }));
+  });
 }
 
 /** A violation for every line that holds such a word. */

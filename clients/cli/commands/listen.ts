@@ -109,7 +109,10 @@ async function forward(url: string, { id, event, body }: ReceivedEvent, secret: 
   }
 }
 
-/** Of Standard Webhooks (https://www.standardwebhooks.com): the key is what stands behind `whsec_`, read as base64. */
+/**
+ * The headers of Standard Webhooks (https://www.standardwebhooks.com): the key is what stands behind `whsec_`, read as
+ * base64.
+ */
 function standardHeaders(id: string, body: string, secret: string): Record<string, string> {
   const seconds = Math.floor(Date.now() / 1000);
   const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");

@@ -50,7 +50,7 @@ async function login(session: Session, { profile = "default", baseUrl, keyStdin 
   out.say(`The key is kept as profile "${profile}" in ${profilesFile(env)}. ${whoActs(session, profile)}`);
 }
 
-/** Of the profile that was just chosen. */
+/** Says who acts by the profile that was just chosen. */
 function whoActs({ env }: Session, name: string): string {
   const variable = goesBefore(env, name);
   return variable === null

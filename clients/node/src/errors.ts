@@ -149,7 +149,7 @@ export function errorOf(response: ResponseMeta, body: unknown): ApiError {
   return new Kind(messageOf(response.status, body), response, body);
 }
 
-/** Of a 429 `error` is a word for programs; the sentence stands in `message`. */
+/** The sentence of an error: that of a 429 stands in `message`, as its `error` is a word for programs. */
 function messageOf(status: number, body: unknown): string {
   if (isRecord(body)) {
     for (const said of [body.message, body.error]) if (typeof said === "string" && said !== "") return said;

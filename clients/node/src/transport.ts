@@ -67,7 +67,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 const WAIT_MS_MAX = 60_000;
 /** Statuses that say "later", not "no". */
 const WORTH_RETRYING = new Set([500, 503]);
-/** Of 429: the others are over in hours. */
+/** The limits of a 429 that are over soon; the others last for hours. */
 const SHORT_LIMITS = new Set(["requests_per_second", "per_minute"]);
 /** Statuses of answers that never have a body. */
 const WITHOUT_BODY = new Set([204, 205]);

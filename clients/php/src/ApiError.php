@@ -62,7 +62,7 @@ class ApiError extends PosternError
         return is_int($this->value($name)) ? $this->value($name) : null;
     }
 
-    /** Of a 429 `error` is a word for programs; the sentence stands in `message`. */
+    /** The sentence of an error: that of a 429 stands in `message`, as its `error` is a word for programs. */
     private static function messageOf(int $status, array|string $body): string
     {
         foreach (['message', 'error'] as $name) {

@@ -16,7 +16,7 @@ final class Transport
     /** Statuses that say "later", not "no". */
     private const WORTH_RETRYING = [500, 503];
     private const WITHOUT_BODY = [204, 205];
-    /** Of 429: the others are over in hours. */
+    /** The limits of a 429 that are over soon; the others last for hours. */
     private const SHORT_LIMITS = ['requests_per_second', 'per_minute'];
     private const REPEATABLE = ['GET', 'HEAD', 'PUT', 'DELETE'];
 
@@ -299,7 +299,7 @@ final class Transport
     }
 
     /**
-     * Of the whole try; of a download for each piece, which curl looks for about once a second.
+     * The time limit of the whole try; of a download that for each piece, which curl looks for about once a second.
      *
      * @param float $last when the last piece came
      * @return array<int, mixed>

@@ -48,7 +48,7 @@ export function listEmptier(schema: JsonSchema): DropNulls | null {
   };
 }
 
-/** Of the body's own fields, those that are lists and may be empty. */
+/** Those of the body's own fields that are lists and may be empty. */
 function listsOf(schema: JsonSchema): [name: string, of: JsonSchema][] {
   const properties = Object.entries(schema.properties ?? {});
   return properties.filter(([, of]) => of.type === "array" && !of.minItems && !mayBeNull(of));

@@ -13,7 +13,7 @@ export type BodyRoom = {
   release(request: object): void;
   /** False if so many bytes more would be too many for one of the shares. */
   hasRoomFor(bytes: number, shares: readonly Share[]): boolean;
-  /** Of all requests. */
+  /** The bytes that all requests hold. */
   total(): number;
 };
 

@@ -30,7 +30,7 @@ export type HeavyAnswer = {
   status: number;
   headers: Record<string, string | string[] | number | undefined>;
   body: Uint8Array;
-  /** Of the processor, by that process's own count. */
+  /** Processor time, by that process's own count. */
   processor_ms: number;
 };
 

@@ -24,7 +24,7 @@ const LIGHT_MARKS_MAX = 20_000;
 const PLACES = { places: 8, waiting_max: 64 };
 const PIECE_BYTES = 256 * 1024;
 const METHODS = new Set(["POST", "PUT", "PATCH"]);
-/** Of the connection, not of the answer; and what this thread has set already. */
+/** Headers that belong to the connection and not to the answer, and those that this thread has set already. */
 const OWN_HEADERS = /^(connection|keep-alive|transfer-encoding|content-length|date|x-request-id|ratelimit-.*)$/;
 
 /** True if a body with these counts holds more than may be read on this thread. */

@@ -113,7 +113,9 @@ async function forward(world: CustomerWorld, ports: CustomerPorts, { mail, gathe
   return { ...put(gathered, { status: "delivered", reason: null }), forwards };
 }
 
-/** Of what was chosen what was not deleted since; with nothing left of it, the endpoints of the domain. */
+/**
+ * Finds the endpoints of a mail: those that were chosen and still exist; if none is left, the endpoints of the domain.
+ */
 function endpointFinder(world: Pick<World, "db">): FindEndpoints {
   const ofDomain = domainEndpoints(world);
   const exists = coalesceByOrg<true>({

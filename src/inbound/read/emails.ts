@@ -49,7 +49,7 @@ export type EmailQuery = Omit<list.EmailFilter, "id_from" | "id_to" | "received_
 
 type Reader = Pick<World, "db">;
 
-/** Of a mail that is not processed yet, or could not be. */
+/** What is shown of a mail that is not processed yet, or could not be. */
 export const NO_FINDINGS: Findings = {
   cc: [],
   reply_to: null,

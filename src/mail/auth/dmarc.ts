@@ -37,7 +37,7 @@ export type PolicyFound =
 type Organization = { organization: string | null; declared: boolean };
 
 const weaker = { reject: "quarantine", quarantine: "none", none: "none" } as const;
-/** Of the domains that a From without a single author names. */
+/** How many domains are judged of a From that names more than one author. */
 const NAMED_MAX = 5;
 const STRICTEST_FIRST = ["reject", "quarantine", "none"];
 

@@ -16,7 +16,10 @@ export type Verdicts = {
   from_domains: string[];
 };
 
-/** Of the signature that speaks for the message: an aligned pass, else a pass, else the first that did not. */
+/**
+ * The verdict on the signature that speaks for the message: an aligned pass, else a pass, else the first that did not
+ * pass.
+ */
 export type DkimVerdict = {
   result: DkimResult;
   reason: string;

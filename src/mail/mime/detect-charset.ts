@@ -38,7 +38,9 @@ const SEARCHED_OCTETS = 65_536;
 const JUDGED_OCTETS = 4_096;
 /** Fewer bytes beyond ASCII prove nothing. */
 const HIGH_MIN = 12;
-/** Of the letters of words with such a byte: in Latin letters a quarter, in these scripts nearly all. */
+/**
+ * The share of such bytes among the letters of words that have one: a quarter in Latin scripts, nearly all in these.
+ */
 const HIGH_SHARE_MIN = 0.6;
 const LETTERS_SHARE_MIN = 0.9;
 const OWN_SHARE_MIN = 0.1;

@@ -42,7 +42,7 @@ const CR = 0x0d;
 const boundaryCharsMax = 10_000;
 const guessedBoundaryCharsMax = 100;
 const preambleOctetsMax = 64 * 1_024;
-/** Of a multipart that names none: no line holds it. */
+/** Stands for the boundary of a multipart that names none: no line holds it. */
 const NO_BOUNDARY = "\n";
 const restCharsMax = 200;
 

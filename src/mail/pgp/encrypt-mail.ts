@@ -9,7 +9,7 @@ import { isEncryptedMail } from "./is-encrypted.ts";
 export type Encrypting = { key: string; hide_subject: boolean; now_ms: number };
 
 const HIDDEN_SUBJECT = "Subject: ...\r\n";
-/** Of our own making, for servers alone. */
+/** Fields that Postern adds for servers: they stay outside the encrypted part. */
 const OUTER_ONLY = /^(?:mime-version|authentication-results|x-mask-loop)$/i;
 const CONTENT = /^content-/i;
 const PROTECTED = 'protected-headers="v1"; hp="cipher"';

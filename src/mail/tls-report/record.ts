@@ -9,7 +9,7 @@ export type ReportDestinations = {
 
 const RECORD_LENGTH_MAX = 4_096;
 const URL_LENGTH_MAX = 2_048;
-/** Of each kind; RFC 8460 §3 lets a sender deliver to one of them. */
+/** The most destinations of each kind; RFC 8460 §3 lets a sender deliver to one of them. */
 const DESTINATIONS_MAX = 3;
 const VERSION = /^v=TLSRPTv1[ \t]*;/;
 

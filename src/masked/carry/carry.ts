@@ -132,7 +132,7 @@ export type Conclusion<F = NothingFound> = {
   sent?: ConcludedMail["sent"];
   /** The contact whose mail it is (`received`), or who is written to (`sent`). */
   contact?: ConcludedMail["contact"];
-  /** Of a mail in quarantine, which its owner looks at. */
+  /** What was found of a mail in quarantine, which its owner looks at. */
   found?: F;
   /** What else commits with it. */
   also?: ((tx: Tx) => Promise<unknown>) | undefined;

@@ -18,7 +18,7 @@ export type Pressed = {
   contact_id: string;
   owner_id: string | null;
   reason: string;
-  /** Of a reply: the mailboxes that it was searched for. */
+  /** For a reply: the mailboxes that it was searched for. */
   cleared?: string[];
 };
 

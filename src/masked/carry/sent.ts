@@ -14,11 +14,14 @@ import type { AliasRow } from "../types.ts";
 type SentWorld = Pick<World, "db" | "clock" | "random" | "seal">;
 type Alias = Pick<AliasRow, "id" | "org_id" | "domain">;
 
-/** Of one contact, of lines and of all else: what it sent longest ago comes back changed. Lines: 200,000 gaps between words. */
+/**
+ * How much is remembered of one contact, of lines and of all else: what was sent before that comes back changed. Lines:
+ * 200,000 gaps between words.
+ */
 const SENT_MAX = { digests: 20_000, line_octets: 1_000_000 };
-/** Of one mail. */
+/** The most digests of one mail. */
 const DIGESTS_MAX = 5_000;
-/** Of one mail, over all people in it. */
+/** The most lines of one mail, over all people in it. */
 const LINES_MAX = 2_000;
 
 /** The key of the digests of an alias. */

@@ -31,7 +31,7 @@ import { lockKept, takeHeld } from "./held-queries.ts";
 
 const KEPT_MS = 7 * 86_400_000;
 export const LINK: LinkKind = { path: "/masked/failed/", context: "masked-failed", lasts_ms: KEPT_MS };
-/** Of one alias at a time. */
+/** How many mails of one alias are kept at a time. */
 const KEPT_MAX = 10;
 const OCTETS_MAX = 26_214_400;
 

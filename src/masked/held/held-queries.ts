@@ -38,7 +38,7 @@ export function insertHeld(tx: Tx, orgId: string, row: HeldRow) {
   );
 }
 
-/** Of one alias whose mail is counted and kept, one at a time. */
+/** Lets mails of one alias be counted and kept one after the other, until the transaction ends. */
 export function lockKept(tx: Tx, aliasId: string) {
   return tx.query("select pg_advisory_xact_lock(hashtextextended('masked-held:' || $1, 0))", [aliasId]);
 }

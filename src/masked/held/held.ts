@@ -24,7 +24,7 @@ import * as queries from "./held-queries.ts";
 const DAY_MS = 86_400_000;
 export const SEND: LinkKind = { path: "/masked/held/", context: "masked-held", lasts_ms: DAY_MS };
 export const SETTING: LinkKind = { path: "/masked/setting/", context: "masked-setting", lasts_ms: DAY_MS };
-/** Of one alias at a time, so that nobody fills the disk with replies that are held. */
+/** How many replies of one alias are held at a time, so that nobody fills the disk with them. */
 const HELD_MAX = 10;
 
 export type HeldReply = {

@@ -5,7 +5,7 @@ import { decodeEntities } from "../../mail/mime/html-entities.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 import type { Replaced } from "./scrub/replace-addresses.ts";
 
-/** Of one mail: signatures have one or two. The links beyond stay. */
+/** The most links of one mail that are changed: signatures have one or two. The links beyond stay. */
 const LINKED_MAX = 20;
 
 const ATTRIBUTE = /(\s(?:xlink:)?(?:href|action)\s*=\s*)("[^"]*"|'[^']*'|[^\s"'>]+)/gi;

@@ -11,7 +11,7 @@ import type { ContentHider } from "./sent-content.ts";
 /** Beyond that it is a list, whatever else it holds. */
 export const NAMED_MAX = 10_000;
 const SIDE_CHARS_MAX = 64;
-/** Of one text, whose disguises are undone. */
+/** How much of one text has its disguises undone. */
 const DISGUISED_CHARS_MAX = 500_000;
 
 /** The hider, which looks along; `count` and `named` say what it found. */

@@ -12,11 +12,11 @@ export type Notice = {
   date_ms: number;
   /** Without angle brackets. */
   message_id: string;
-  /** Of the reply, with angle brackets. */
+  /** The Message-ID of the reply, with angle brackets. */
   about_id: string | null;
   subject: string;
   paragraphs: readonly string[];
-  /** Of a reply that did not reach its contact; null of one that left. */
+  /** Why a reply did not reach its contact; null for one that left. */
   failure: Failure | null;
 };
 

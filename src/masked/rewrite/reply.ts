@@ -138,7 +138,7 @@ function subjectOf(subject: string, { text }: Replacer): Replaced {
   return { text: first.text + rest.text, count: first.count + rest.count };
 }
 
-/** Of From, for the name in it. */
+/** How many characters of From are read for the name in it. */
 const FROM_MAX = 1_000;
 
 type Written = Extract<BuiltReply, { kind: "built" | "refused" }>;

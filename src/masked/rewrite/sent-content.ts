@@ -56,7 +56,10 @@ function sentDigest(key: string, text: string): string {
   return createHmac("sha256", keyOf(key)).update(text).digest().toString("base64url", 0, 16);
 }
 
-/** Of the alias whose mail is written now. Given a key's bytes, Node makes an object of them for each digest: 23 of 29 µs. */
+/**
+ * The key of the alias whose mail is written now. Given a key's bytes, Node makes an object of them for each digest: 23
+ * of 29 µs.
+ */
 let last: { hex: string; key: KeyObject } | null = null;
 
 function keyOf(hex: string): KeyObject {
@@ -81,11 +84,11 @@ export function objectDigest(key: string, mark: string): string {
 
 /** Writes tokens into what a contact sent; `digests` are those of all that must come back. */
 export type ContentHider = Replacer & {
-  /** Of a Message-ID, which no program breaks into lines. */
+  /** Writes tokens into a Message-ID, which no program breaks into lines. */
   id(text: string): Replaced;
-  /** Of a field of a head, in which the gate reads what stands on both sides of a blank as one. */
+  /** Writes tokens into a field of a head, in which the gate reads what stands on both sides of a blank as one. */
   field(text: string): Replaced;
-  /** Of an attached file, which stays as it is otherwise. */
+  /** Writes tokens into an attached file, which stays as it is otherwise. */
   file(text: string): Replaced;
   /** Remembers cards and calendars, as the mailbox gets them. */
   noteObjects(marks: readonly string[]): void;

@@ -8,7 +8,7 @@ import { decodeEntities } from "../../mail/mime/html-entities.ts";
 import { holdsRun } from "./gate/encoded-readings.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 
-/** Of one mail; what a longer list has besides comes back as it was broken. */
+/** The most lines of one mail; what a longer list has besides comes back as it was broken. */
 const LINES_MAX = 2_000;
 const GAPS_MAX = 20_000;
 const GAP_OCTETS = 5;
@@ -17,7 +17,7 @@ const GAPS_OF_DIGEST = 100;
 /** How much of a word counts: what programs write before and behind it does not. */
 const WORD_CHARS = 8;
 const LOOKED_AT_CHARS = 200;
-/** Of all else that a contact sent (sent-content.ts). */
+/** The length of the digests of all else that a contact sent (sent-content.ts). */
 const OTHER_OCTETS = 16;
 const OTHER_CHARS = Buffer.alloc(OTHER_OCTETS).toString("base64url").length;
 

@@ -9,7 +9,7 @@ export type TraceRow = {
   destination_id: string | null;
   contact_id: string | null;
   owner_id: string | null;
-  /** Of a reply: the mailboxes that it was searched for before it left; null where that was not noted. */
+  /** For a reply: the mailboxes that it was searched for before it left; null where that was not noted. */
   cleared: string[] | null;
   created_at: Date;
 };

@@ -45,7 +45,7 @@ export async function keepMark(folder: string, { id, beats }: { id: string; beat
   await Promise.all(before.map((name) => rm(join(folder, name), { force: true })));
 }
 
-/** Of a file just made. One whose birth moves with its other times tells none. */
+/** The time at which a file was made, read right after that. Unknown where it moves with the file's other times. */
 async function birthOf(file: Awaited<ReturnType<typeof open>>): Promise<string> {
   const before = (await file.stat({ bigint: true })).birthtimeMs;
   await sleep(TICK_MS);

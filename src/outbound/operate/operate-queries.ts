@@ -84,7 +84,7 @@ export function listDestinations(
 
 export type Particulars = {
   domain: string;
-  /** Of what is not due: not tried yet. */
+  /** Deliveries that are not due and were not tried yet. */
   scheduled: number;
   oldest_at: Date | null;
   organizations: number;
@@ -143,7 +143,7 @@ export type LaneRow = {
   reason: string | null;
 };
 
-/** Of the lanes of $1: what the nodes hold. Index: delivery_owned. */
+/** What the nodes hold of the lanes of destination $1. Index: delivery_owned. */
 const IN_HAND = `in_hand as (
   select d.lane_id, count(*) as deliveries, min(d.created_at) as oldest_at from delivery d
    where d.owner is not null and d.lane_id in (select id from lane where domain = $1) group by d.lane_id)`;

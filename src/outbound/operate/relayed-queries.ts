@@ -7,7 +7,7 @@ const COUNTED_MAX = 1_000;
 
 export const RELAY_STATES = ["resting", "in_use", "standby"] as const;
 
-/** Of the lanes of one relay so many are looked into for what it said last. */
+/** How many lanes of one relay are looked into for what it said last. */
 const LANES_READ_MAX = 20;
 
 /** Lanes of relays alone: the others are met by name, never counted. */
@@ -80,7 +80,10 @@ export function listRelays(
 
 export type TriedByRelay = { domain_id: string; org_id: string; message_id: string; position: number };
 
-/** Of each relay with mail in these lanes the delivery that was tried and waits longest for its next attempt. Index: delivery_claim. */
+/**
+ * For each relay with mail in these lanes, the delivery that was tried and waits longest for its next attempt. Index:
+ * delivery_claim.
+ */
 export function findTried(db: Query, lanes: number[]) {
   return db.query<TriedByRelay>(
     `select distinct on (l.relay_domain_id) l.relay_domain_id as domain_id, d.org_id, d.message_id, d.position

@@ -59,7 +59,7 @@ async function readSource(world: SourceWorld, id: string): Promise<SourceView> {
   return view;
 }
 
-/** Of a search: a part of the address, its name, its pool or its organization. */
+/** Reads the text of a search: a part of the address, its name, its pool or its organization. */
 export async function readQuery(world: Pick<World, "db">, query: string | undefined) {
   const sought = query?.trim().toLowerCase() ?? "";
   if (sought === "") return { pattern: null, org_ids: [] };

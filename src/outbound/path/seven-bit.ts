@@ -9,7 +9,7 @@ export type SevenBitWriter = {
   stop(): Promise<void>;
 };
 
-/** Of 25 MB that take a second, some 3 ms. */
+/** How much is converted at once: some 3 ms, where 25 MB take a second. */
 const AT_ONCE_BYTES = 64 * 1024;
 const WRITER = { size: 1, processor_ms: 30_000, memory_mib: 256 };
 

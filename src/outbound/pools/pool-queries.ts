@@ -149,7 +149,7 @@ export type UsageRow = {
   blocked: number;
 };
 
-/** Of the organization's own addresses, from `since` on. */
+/** The usage of the organization's own addresses, from the day `since` on. */
 export function listUsage(tx: Query, orgId: string, ids: string[], since: string) {
   return tx.query<UsageRow>(
     `select d.source_id, d.day, d.granted, d.delivered, d.deferred, d.bounced, d.blocked

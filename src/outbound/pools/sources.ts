@@ -69,7 +69,7 @@ export async function createSources(world: SourcesWorld): Promise<Sources> {
   const canSend = ({ ip, removed_at, held_at }: KnownSource): boolean =>
     removed_at === null && held_at === null && (ip === null || binding.can(ip));
 
-  /** Of the same pool and not taken out. */
+  /** The other addresses of the same pool that are not taken out of use. */
   function othersOf(source: KnownSource): KnownSource[] {
     if (source.pool === null) return [];
     return (pools.get(poolOf(source)) ?? []).filter(({ id }) => id !== source.id);

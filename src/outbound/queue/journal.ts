@@ -50,7 +50,7 @@ export type Journals = {
 
 /** None lies across two pages: a kill leaves each whole or as it was. */
 const SLOT_BYTES = 1_024;
-/** Of a slot: message, position, attempts, length of the outcome, checksum; then the outcome. */
+/** Where the parts of a slot begin: message, position, attempts, length of the outcome, checksum; then the outcome. */
 const [LENGTH_AT, SUM_AT, OUTCOME_AT] = [20, 24, 28];
 /** Made at once, so that a full disk does not stop mail; more are added when more are in flight. */
 const SLOTS_AT_FIRST = 1_024;

@@ -3,7 +3,7 @@
 
 import { isMissingValue, type Query, type Tx } from "../../platform/database/db.ts";
 
-/** Of these lanes those that mail may be put into. */
+/** Those of these lanes that mail may be put into. */
 export function openLanes(tx: Tx, ids: number[]) {
   return tx.query<{ id: number }>("select id from lane where id = any($1) and retired_xid is null", [ids]);
 }

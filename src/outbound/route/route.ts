@@ -29,8 +29,8 @@ export type Route =
   | { kind: "unknown"; detail: string };
 
 /**
- * Of each family, since a source with an address of its own reaches one family only: as many of one host as an attempt tries,
- * and another host's behind them.
+ * How many addresses are kept of each family, since a source with an address of its own reaches one family only: as many of one
+ * host as an attempt tries, and another host's behind them.
  */
 const HOPS_MAX = 5;
 const HOPS_OF_HOST_MAX = 4;

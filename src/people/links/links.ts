@@ -148,7 +148,7 @@ export type LinkUse = {
   email?: string;
   name?: string;
   password?: string;
-  /** Of somebody new, in place of the password. */
+  /** The passkey of somebody new, in place of a password. */
   passkey?: { site: Site; answer: RegistrationResponseJSON };
   /** What somebody who signs up calls theirs, and will send. */
   organization?: { name: string; purpose: string };

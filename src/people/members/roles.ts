@@ -12,7 +12,7 @@ const BODIES = new Set([
 ]);
 /** Asked by POST, and change nothing. */
 const READS = new Set(["previewTemplate"]);
-/** Of live keys these are for admins and owners. */
+/** For admins and owners where the key is a live one. */
 const KEY_ACTS = new Set(["createApiKey", "renameApiKey", "revokeApiKey"]);
 
 /** For admins and owners alone: nobody gets it back. */

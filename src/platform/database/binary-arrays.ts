@@ -15,7 +15,10 @@ const OIDS = {
 } as const;
 export type ElementType = keyof typeof OIDS;
 
-/** Of Node's pool of small buffers: V8 collects all garbage each time some megabytes of others came together. */
+/**
+ * Small enough for Node's pool of small buffers: V8 collects all garbage whenever some megabytes of other buffers have
+ * come together.
+ */
 const FIRST_BYTES = 4_000;
 const HEADER_BYTES = 20;
 const EPOCH_2000_MS = 946_684_800_000;

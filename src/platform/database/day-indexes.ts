@@ -46,7 +46,7 @@ const ROWS_MAX = 5_000_000;
 const ROWS = `case when c.reltuples >= 0 then c.reltuples else pg_relation_size(c.oid) / 100 end`;
 
 const LOOK_EVERY_MS = 600_000;
-/** Of the database, for who builds indexes of days. */
+/** The advisory lock of the process that builds indexes of days. */
 const LOCK = 720_118_043;
 
 type IndexWorld = Pick<World, "clock" | "database_url" | "db">;

@@ -60,7 +60,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
  * it has locked from the others: PostgreSQL ends its session after 15 s, or when its keep-alives are not answered.
  */
 const NOT_FOR_EVER: Setting[] = [["idle_in_transaction_session_timeout", "15000"]];
-/** Of the connection itself: behind a pooler it is the pooler's. */
+/** Settings of the connection itself: behind a pooler it is the pooler's. */
 const KEPT_ALIVE: Setting[] = [
   ["tcp_keepalives_idle", "10"],
   ["tcp_keepalives_interval", "5"],

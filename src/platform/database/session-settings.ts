@@ -3,7 +3,7 @@
 // next client another one's rights, so nothing is ever set for a session. Citus, which runs statements in sessions of its own on another
 // server, passes on what is set in a transaction, and nothing else: there, too, they are set in each.
 
-/** Of one process, if nothing else is set, and the least that all its work goes on with. */
+/** How many connections one process has if nothing else is set, and the fewest with which all its work goes on. */
 export const CONNECTIONS_MAX = 30;
 export const CONNECTIONS_MIN = 9;
 
@@ -15,7 +15,7 @@ const PASSED_ON: Setting = ["citus.propagate_set_commands", "local"];
 /** The beginning of a transaction that sees every organization's rows, wherever the database keeps them. */
 export const BEGIN_AS_SYSTEM = beginWith([PASSED_ON, ["postern.scope", "system"]]);
 
-/** Of the transactions of sessions whose statements another server may run. */
+/** The settings for transactions of sessions whose statements another server may run. */
 export function passedOn(settings: readonly Setting[]): Setting[] {
   return [PASSED_ON, ...settings];
 }

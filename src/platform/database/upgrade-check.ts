@@ -111,7 +111,10 @@ async function tryOne(real: pg.Client, scratch: pg.Client, { number, name, text 
   return { number, name, tables, about_seconds: Math.max(LEAST_SECONDS, seconds), breaks_old };
 }
 
-/** Of the transaction under way; partitions count as their table. What builds an index or rewrites a table counts a scan, too. */
+/**
+ * The tables that the transaction under way has touched; partitions count as their table. What builds an index or
+ * rewrites a table counts a scan, too.
+ */
 async function touchedTables(scratch: pg.Client) {
   const { rows } = await scratch.query<{ table: string; locks: string[]; is_read_whole: boolean }>(
     `select coalesce(pg_partition_root(c.oid), c.oid)::regclass::text as table,

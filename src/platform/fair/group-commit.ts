@@ -11,11 +11,11 @@ export type GroupCommit<T> = {
   drained(): Promise<void>;
 };
 
-/** Of an item or a batch. */
+/** How large an item or a batch is. */
 export type Weight = { items: number; bytes: number };
 
 export type Grouping<T> = {
-  /** Of one batch. An item is never divided: one that is too large goes alone. */
+  /** The limit of one batch. An item is never divided: one that is too large goes alone. */
   max: Weight;
   /** One and 0 bytes if it is missing. */
   weigh?(item: T): Weight;

@@ -25,7 +25,7 @@ const PROCESSOR_LIMITS = {
   here: { burst_ms: 1_000, per_second_ms: 250 },
   aside: { burst_ms: 15_000, per_second_ms: 750 },
 } as const;
-/** Of a piece of work, free: what an ordinary request takes. */
+/** How much of each piece of work is free: what an ordinary request takes. */
 const FREE_MS = 0.5;
 /** A piece of work that holds the shared thread for longer keeps everybody waiting, and counts this often: without the pauses in it. */
 const LONG_MS = 10;

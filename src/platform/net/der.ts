@@ -44,7 +44,7 @@ export function time(ms: number): Buffer {
   return tagged(0x18, Buffer.from(text));
 }
 
-/** Of X.509 (RFC 5280 §4.1.2.9). */
+/** An extension of X.509 (RFC 5280 §4.1.2.9). */
 export function extension(id: string, value: Buffer): Buffer {
   return sequence(oid(id), tagged(0x04, value));
 }

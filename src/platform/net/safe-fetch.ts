@@ -279,7 +279,10 @@ async function connectChecked(
   throw failure;
 }
 
-/** Of a name that is absent and of one that leads inside: what names an operator's own network has is nobody else's. */
+/**
+ * Said of a name that is absent and of one that leads inside: nobody else may learn which names an operator's own
+ * network has.
+ */
 const UNREACHABLE = "the host has no address on the public internet";
 
 // One forbidden address forbids the name: a mixed answer is how a name is turned from outside to inside.

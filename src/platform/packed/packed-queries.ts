@@ -56,7 +56,7 @@ function behind({ below, direction }: PagePlace, values: Values): Behind {
 
 type Part = { limit: string; direction: string; place: Behind };
 
-/** Of each range that is not packed up to `limit` ids. */
+/** Up to `limit` ids from each range that is not packed. */
 function fromRows({ source, all, unpacked }: Search, values: Values, { limit, direction, place }: Part): string {
   const from = values.add(unpacked.map(({ from_id }) => from_id));
   const to = values.add(unpacked.map(({ to_id }) => to_id));

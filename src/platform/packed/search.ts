@@ -65,7 +65,10 @@ export async function searchRows<Row>(
   return answer(list, () => countSearch(tx, orgId, search));
 }
 
-/** Of what very many hold, other conditions leave few rows, which have an index, or so many that a page of them is found early. */
+/**
+ * True if very many rows hold the text. The other conditions then leave few rows, which have an index, or so many that
+ * a page of them is found early.
+ */
 async function isFrequent(tx: Tx, orgId: string, search: Search & Pick<Asked<unknown>, "textual">): Promise<boolean> {
   const { total_is_at_least } = await countSearch(tx, orgId, { ...search, all: search.textual, others: null });
   return total_is_at_least === true;

@@ -11,7 +11,7 @@ export type User = NonNullable<RunAs>;
 export type NamedUser = User & { name: string | null };
 
 export const NOBODY = 65_534;
-/** Of those that systemd gives to services without a user of their own; distributions leave them alone. */
+/** The numbers that systemd gives to services without a user of their own; distributions leave them alone. */
 const OWN_IDS = { first: 61_184, count: 4_336 };
 const TRIES_MAX = 64;
 const OTHERS_WRITE = 0o022;
@@ -121,7 +121,7 @@ async function readPasswd(): Promise<Entry[]> {
   });
 }
 
-/** Of the processes that run; empty where there is no /proc. */
+/** The user numbers of the processes that run; empty where there is no /proc. */
 async function idsInUse(): Promise<Set<number>> {
   const ids = new Set<number>();
   for (const name of await readdir("/proc").catch(() => [])) {

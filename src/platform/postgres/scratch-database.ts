@@ -16,7 +16,7 @@ export type ScratchDatabase = {
   prepareFor(user: User): Promise<void>;
   /** Makes the database, runs `work` with its URL, and removes the database. May be called once. */
   use<T>(work: (url: string) => Promise<T>): Promise<T>;
-  /** Of one that was prepared and may not have been used. */
+  /** Removes what `prepareFor` made, if it was not used. */
   remove(): Promise<void>;
 };
 

@@ -3,7 +3,10 @@
 // that there is room for more garbage. Measured: docs/performance.md.
 import { setFlagsFromString } from "node:v8";
 
-/** Of what was alive after the last collection, buffers included; V8's own choice is less where much is made at once. */
+/**
+ * How far memory grows before the next collection, by what was alive after the last one, buffers included. V8 chooses
+ * less where much is made at once.
+ */
 const GROWS_BY_PERCENT = 200;
 
 /** From now on, in all threads of this process. What a start leaves behind is given back all the same (trim-memory.ts). */

@@ -53,8 +53,8 @@ export async function leaveRoot(config: RootConfig, { named, exposed, hold }: Ro
 }
 
 /**
- * Of a command: as root it becomes whom the data folder belongs to, once `asRoot` is done, and stays root where that is
- * root.
+ * For a command: started by root it becomes the user whom the data folder belongs to, once `asRoot` is done, and stays root
+ * where that is root.
  */
 export async function becomeOwner(config: RootConfig, asRoot?: (user: NamedUser) => Promise<void>): Promise<void> {
   if (!isRoot() || (await nearest(config.data_dir)).uid === 0) return;

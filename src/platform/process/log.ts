@@ -25,7 +25,7 @@ const SECRET_FIELDS = new Set([
   ...["address", "addresses", "mailfrom", "rcptto", "envelope", "localpart", "headers", "rawheaders", "attachments"],
   ...["content", "raw", "payload", "variables", "connectionstring", "databaseurl"],
 ]);
-/** Of an error: the driver's `detail`, `where` and `parameters` hold values of rows, so only these are kept. */
+/** The fields of an error that are logged: the driver's `detail`, `where` and `parameters` hold values of rows. */
 const ERROR_FIELDS = ["code", "constraint", "table", "column", "severity", "routine", "syscall", "address_family"];
 
 const STRING_LENGTH_MAX = 2_000;

@@ -2,7 +2,7 @@
 // on, and says how many lines of its log were lost once there is room again.
 import { writeSync } from "node:fs";
 
-/** Of lines that wait to be written; what comes above it is lost. */
+/** How many characters of lines may wait to be written; what comes beyond is lost. */
 const WAITING_LENGTH_MAX = 8 * 1024 * 1024;
 const AGAIN_MS = 100;
 /** At the end, to a reader that is busy. */
@@ -25,7 +25,7 @@ export function noticeLostOutput(): void {
   });
 }
 
-/** Of a service: what it prints beside its log is not worth its end. */
+/** For a service: what it prints beside its log is not worth its end. */
 export function ignoreLostOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 }

@@ -13,7 +13,7 @@ export type TraceOptions = {
   url: string;
   headers: Record<string, string>;
   service_name: string;
-  /** Of all mails, from 0 to 1. */
+  /** The share of all mails that is traced, from 0 to 1. */
   share: number;
 };
 
@@ -38,10 +38,10 @@ export type Traces = {
 
 const SEND_EVERY_MS = 1_000;
 const SEND_TIMEOUT_MS = 5_000;
-/** Of one kilobyte or less each. */
+/** How many spans may wait, of one kilobyte or less each. */
 const WAITING_MAX = 8_192;
 const SAMPLED = 1;
-/** Of OpenTelemetry's enumerations, whose module would have to be loaded for them. */
+/** Values of OpenTelemetry's enumerations, whose module would have to be loaded for them. */
 const KINDS = { internal: 0, server: 1, client: 2 };
 const STATUS = { unset: 0, error: 2 };
 

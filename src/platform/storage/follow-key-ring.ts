@@ -10,7 +10,7 @@ import type { SealKeys } from "./seal.ts";
 type FollowWorld = Pick<World, "db" | "seal" | "config" | "random" | "log"> & RoundsWorld;
 
 const EVERY_MS = 3_000;
-/** Of processes that ended without a word. */
+/** When the rows of processes that ended without removing them are deleted. */
 const FORGET_DAYS = 1;
 
 /**

@@ -14,7 +14,7 @@ import { createSpoolRoom, type SpoolRoom } from "./spool-room.ts";
 const LARGE_BYTES_MAX = 96 * 1024 * 1024;
 /** Pieces that wait for the disk before the client is held back. */
 const UNWRITTEN_BYTES_MAX = 1024 * 1024;
-/** Of all messages that are on their way in; above it even a small one goes over the disk. */
+/** How much memory all messages on their way in may hold; beyond it even a small one goes to disk. */
 const MEMORY_BYTES_MAX = 64 * 1024 * 1024;
 /**
  * A client may send byte by byte, and a Buffer costs some 300 bytes whatever it holds: so many small pieces in a row become

@@ -143,7 +143,7 @@ function acceptStatement(): string {
 }
 
 const ACCEPT = acceptStatement();
-/** Of one message, without its body, as arrays. */
+/** About how many bytes one message takes as arrays, without its body. */
 const ROW_BYTES = 700;
 
 /**

@@ -11,7 +11,7 @@ import { isOverAllowance } from "../prepare/allowances.ts";
 import type { Prepared, PreparedRecipient } from "../types.ts";
 import * as accepting from "./accept-queries.ts";
 
-/** Of one statement; a group is never divided, so a batch of large messages may pass the second. */
+/** The limits of one statement; a group is never divided, so a batch of large messages may exceed the second. */
 const ITEMS_MAX = 200;
 const BYTES_MAX = 16 * 1024 * 1024;
 const WRITERS = 2;

@@ -126,7 +126,7 @@ export async function findNaming(tx: Tx, orgId: string, ids: readonly string[], 
   return rows.map(({ id }) => id);
 }
 
-/** Of mail to several: this recipient, and what names the address in what is kept of the mail. */
+/** Blanks one recipient of mail to several, and what names the address in what is kept of the mail. */
 export async function blankRecipient(tx: Tx, orgId: string, ids: readonly string[], of: OfAddress): Promise<void> {
   await tx.execute(
     `update recipient set email = '${ERASED}', diag_message = null

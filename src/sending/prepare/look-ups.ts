@@ -8,7 +8,7 @@ import { suppressedAmong } from "./suppressed.ts";
 /** The windows a mail counts in, the month's quota last, and what of them is used. Test keys count nowhere. */
 export type Windows = { window: Allowance; used: number }[];
 
-/** Of a mail of one domain, under way. */
+/** The look-ups for a mail of one domain that are under way. */
 export type LookUps = { domain_id: string; suppressed: Promise<Suppressed[]>; windows: Promise<Windows> };
 
 /** What of a mail decides the answers. */

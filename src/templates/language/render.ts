@@ -24,7 +24,7 @@ export type Rendered = { ok: true; text: string } | RenderProblem;
 export type RenderOptions = {
   /** `html` for an HTML body; `none` for subjects and plain text, where `&amp;` would be shown as it stands. */
   escape: "html" | "none";
-  /** Of the processor, what was taken so far, in milliseconds. */
+  /** The processor time that was taken so far, in milliseconds. */
   processorMs: () => number;
   /** Values for variables that are absent or null, by canonical name. */
   defaults?: ReadonlyMap<string, string | number | boolean>;

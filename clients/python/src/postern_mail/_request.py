@@ -26,7 +26,7 @@ WAIT_S_MAX = 60.0
 #: Statuses that say "later", not "no".
 WORTH_RETRYING = {500, 503}
 WITHOUT_BODY = {204, 205}
-#: Of 429: the others are over in hours.
+#: The limits of a 429 that are over soon; the others last for hours.
 SHORT_LIMITS = {"requests_per_second", "per_minute"}
 REPEATABLE = {"GET", "HEAD", "PUT", "DELETE"}
 

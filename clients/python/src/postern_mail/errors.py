@@ -135,7 +135,7 @@ def error_of(response: ResponseMeta, body: Any) -> ApiError:
 
 
 def _message_of(status: int, body: Any) -> str:
-    # Of a 429 `error` is a word for programs; the sentence stands in `message`.
+    # The sentence of a 429 stands in `message`: its `error` is a word for programs.
     if isinstance(body, dict):
         for said in (body.get("message"), body.get("error")):
             if isinstance(said, str) and said != "":

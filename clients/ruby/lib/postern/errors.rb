@@ -48,7 +48,7 @@ module Postern
       Postern.const_get(kind).new(message_of(response.status, body), response, body)
     end
 
-    # Of a 429 `error` is a word for programs; the sentence stands in `message`.
+    # The sentence of a 429 stands in `message`: its `error` is a word for programs.
     def self.message_of(status, body)
       said = body.is_a?(Hash) ? [body["message"], body["error"]] : []
       said.find { |text| text.is_a?(String) && !text.empty? } || "the server answered #{status}"

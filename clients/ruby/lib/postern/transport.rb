@@ -19,7 +19,7 @@ module Postern
     # Statuses that say "later", not "no".
     WORTH_RETRYING = [500, 503].freeze
     WITHOUT_BODY = [204, 205].freeze
-    # Of 429: the others are over in hours.
+    # The limits of a 429 that are over soon; the others last for hours.
     SHORT_LIMITS = %w[requests_per_second per_minute].freeze
     REPEATABLE = %w[GET HEAD PUT DELETE].freeze
     REQUESTS = {

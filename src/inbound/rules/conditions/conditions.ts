@@ -172,7 +172,7 @@ function foldText(text: string): string {
   return text.toLowerCase();
 }
 
-/** Of the whole address: mail carries its domain in either form, and an envelope in one. */
+/** Lower case, with the domain in one form: mail carries it in either form, and an envelope in one. */
 function foldAddress(text: string): string {
   const at = text.lastIndexOf("@");
   return at === -1

@@ -40,7 +40,7 @@ export type Leaf = {
   field: Field;
   comparator: Comparator;
   value: string | number | boolean | string[];
-  /** Of the field `header` alone. */
+  /** Which header field is meant; only where `field` is `header`. */
   header_name?: string;
 };
 

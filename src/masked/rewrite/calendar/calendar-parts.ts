@@ -35,10 +35,13 @@ const NESTING_MAX = 5;
 /** parseStructure keeps no more fields of a part than this. */
 const FIELDS_MAX = 50;
 const SNIFFED_MAX = 600;
-/** Of all calendars of a mail, which are read where everything else waits: a year of meetings has a few thousand lines. */
+/**
+ * The most lines in all calendars of a mail, which are read where everything else waits: a year of meetings has a few
+ * thousand.
+ */
 const CALENDAR_LINES_MAX = 150_000;
 const CALENDAR_OCTETS_MAX = 10_000_000;
-/** Of the lines that name people: ten thousand of them. Those behind are left out. */
+/** The most octets of lines that name people, enough for ten thousand of them. Those behind are left out. */
 const PEOPLE_OCTETS_MAX = 1_000_000;
 /** What holds mail in a form of its own, that mail programs read: TNEF, S/MIME that is signed only. */
 const OPAQUE = /^application\/(?:(?:vnd\.)?ms-tnef|(?:x-)?pkcs7-mime)$/;

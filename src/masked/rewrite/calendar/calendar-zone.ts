@@ -135,7 +135,7 @@ function lastOnset({ start, dates, rule, from }: Change, until: number): number 
   return all.reduce((one, other) => Math.max(one, other), Number.NEGATIVE_INFINITY);
 }
 
-/** Of a yearly rule, in the year of `until` and the one before. */
+/** The moments at which a yearly rule begins, in the year of `until` and the one before. */
 function onsets(rule: ReadonlyMap<string, string>, start: number, until: number): number[] {
   const first = new Date(start);
   const list = (name: string) => rule.get(name)?.split(",").slice(0, 31);

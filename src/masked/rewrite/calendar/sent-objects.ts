@@ -3,7 +3,7 @@
 // sender nothing, whatever it holds, and one that was held would.
 import { createHash } from "node:crypto";
 
-/** Of one text. Of a calendar one is enough, and of cards all together are known as well. */
+/** The most objects of one text. For a calendar one is enough, and cards are also known by all of them together. */
 const OBJECTS_MAX = 200;
 const CARD = /^BEGIN:VCARD\b[\s\S]*?^END:VCARD[^\n]*(?:\n|$)/gim;
 

@@ -4,7 +4,7 @@
 
 const DROPPED = 0;
 const PLAIN = tableOf((code) => (/[\s>|\0]/.test(String.fromCharCode(code)) ? DROPPED : code));
-/** Of decoded octets: in lower case, and in the letters that a reader sees (NFKC). */
+/** For each decoded octet: its lower case, in the letters that a reader sees (NFKC). */
 const FOLDED = tableOf((code) => {
   const seen = String.fromCharCode(code)
     .replace(/[\s>|\0\u00ad]/, "")

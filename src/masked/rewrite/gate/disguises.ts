@@ -171,7 +171,7 @@ function undoPercents(run: string): string {
   return Buffer.from(run.replaceAll("%", ""), "hex").toString("utf8");
 }
 
-/** Of CSS: a number and the blank behind it, or a sign that stands for itself. */
+/** Escapes of CSS: a number and the blank behind it, or a sign that stands for itself. */
 const ESCAPES = /\\(?:([0-9a-f]{1,6})[ \t\r\n\f]?|([^\sa-z0-9]))/g;
 
 function undoEscape(whole: string, hex: string | undefined, sign: string | undefined): string {

@@ -49,7 +49,10 @@ export function encodedReadings(given: string): Readings {
   };
 }
 
-/** Of these only base64, and in it only letters of ASCII; none that hold no `@`. In links each step of a path is a run, too. */
+/**
+ * Only the readings as base64, and of them only those in ASCII letters that hold an `@`. In links each step of a path
+ * is a run, too.
+ */
 export function base64Readings(text: string): string[] {
   const found = runsIn(withoutBreaks(text), BASE64).flatMap((run) => [
     run,
@@ -71,7 +74,7 @@ function withoutBreaks(text: string): string {
   return text.replace(/(?<![ \t])[ \t]*\r?\n[>| \t]*/g, "");
 }
 
-/** Of strings in PDF (ISO 32000-1 §7.3.4.2) and in many languages. */
+/** An octal escape of strings in PDF (ISO 32000-1 §7.3.4.2) and in many languages. */
 function octet(_: string, digits: string): string {
   return String.fromCharCode(Number.parseInt(digits, 8));
 }
@@ -199,7 +202,7 @@ function inflate(octets: Buffer): { text: string; consumed: number; isCut: false
 /** What zlib gives with the option `info`. */
 type Inflated = { buffer: Buffer; engine: { bytesWritten: number } };
 
-/** Of headers that somebody pasted, or a report quotes (RFC 2047). */
+/** An encoded word (RFC 2047) in headers that somebody pasted, or that a report quotes. */
 const WORD = /=\?[^?\s]{1,80}\?[bq]\?[^?]{1,1000}\?=/i;
 const WORDS = new RegExp(WORD, "gi");
 
@@ -286,7 +289,7 @@ function fromUu(text: string): string {
     .join("");
 }
 
-/** Of HTML: what stands in lines of their own, and letters that markup is made of. */
+/** The lines that a reader of HTML sees, and the letters that markup is made of. */
 function shownLines(text: string): string {
   const lines = text.replace(/<(?:br|p|div)\b[^<>]*>/gi, "\n").replace(/<[^<>]*>/g, "");
   return lines.replace(/&(?:amp|lt|gt|quot);/gi, (one) => LETTERS[one.toLowerCase()] ?? one);

@@ -171,7 +171,7 @@ function isBinary(latin: string): boolean {
 const STRINGS = /[\t\n\r\x20-\x7e\xa0-\ufffc\u{10000}-\u{10ffff}]{8,}/gu;
 const SIGNS = /[@&%=\\\uff20\ufe6b]|[A-Za-z0-9+/]{20}/;
 
-/** Of what is binary, its strings, apart from each other: all the rest is long, and no reader sees letters in it. */
+/** The strings in what is binary, apart from each other: all the rest is long, and no reader sees letters in it. */
 function legible(text: string): string {
   // The lines of yEnc hold controls.
   if (!isBinary(text) || text.includes("=ybegin ")) return text;

@@ -12,7 +12,7 @@ export type Searched = { text: string; chance: boolean };
 /** Secrets, and what stands in every text that holds one of them, in all its readings. */
 export type Needles = { list: readonly string[]; literals: readonly string[] };
 
-/** Of secrets in lower case. */
+/** Makes the needles for a list of secrets, given in lower case. */
 export function needlesOf(list: readonly string[]): Needles {
   return { list, literals: [...new Set(list.map(literalOf))] };
 }

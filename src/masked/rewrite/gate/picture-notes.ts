@@ -55,7 +55,7 @@ function* gifNotes(file: Buffer, room: Room): Iterable<Buffer> {
   }
 }
 
-/** Of colours, where the flags say that there is one. */
+/** The length of the table of colours, where the flags say that there is one. */
 function tableLength(flags: number): number {
   return (flags & 0x80) === 0 ? 0 : 3 * 2 ** ((flags & 7) + 1);
 }

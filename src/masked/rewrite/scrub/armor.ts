@@ -5,7 +5,10 @@
 /** `is_encrypted`: there is a message that only its recipient can read, not in a quote. */
 export type Unarmored = { text: string; cut: number; is_encrypted: boolean };
 
-/** Of any kind, in any case, and glued to what stands before it: a mail program may have joined the lines. Marks of quotes may stand behind. */
+/**
+ * The first line of an armour of any kind, in any case, even glued to what stands before it: a mail program may have
+ * joined the lines. Marks of quotes may stand behind.
+ */
 const BEGIN = /^([\s\S]*?)-{5}BEGIN PGP ([A-Z0-9 ,/]+)-{5}[\s>|]*$/iu;
 const ENCRYPTED = /^MESSAGE(?:, PART .*)?$/;
 const END = /^[\s>|]*-{5}END PGP [A-Z0-9 ,/]+-{5}[\s>|]*$/iu;

@@ -25,7 +25,7 @@ export function readOctets(octets: Buffer): string {
   return pieces.join("");
 }
 
-/** Of the character that begins there, by its first octet; 0 where none can. */
+/** The length of the character that begins there, by its first octet; 0 where none can begin. */
 function lengthAt(octets: Buffer, at: number): number {
   const first = octets[at] as number;
   if (first < 0x80) return 1;

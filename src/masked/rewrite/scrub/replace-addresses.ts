@@ -51,7 +51,7 @@ const REVERSE =
 const IS_REVERSE = /^r\.[a-z2-7]{26}@/i;
 /** What RFC 5233 separates from a local part; many characters more than people use. */
 const TAG = '(?:\\+[^\\s@<>()",:;\\[\\]\\\\]{0,64})?';
-/** Of reverse addresses: what stands behind them in tokens (sent-content.ts). */
+/** What stands behind reverse addresses in tokens (sent-content.ts). */
 const TOKEN_TAG = "(?:\\+[a-z0-9._=-]{0,640})?";
 
 /** RFC 5321 §4.1.2 allows the quotes; the rest are what people and list programs write for it. */

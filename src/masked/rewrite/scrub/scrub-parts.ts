@@ -71,7 +71,7 @@ const NESTING_MAX = 5;
 const GENERATOR =
   /<meta\s[^<>]{0,200}\bname\s*=\s*["']?(?:generator|progid|originator|author)\b[^<>]{0,300}>|<o:(Author|LastAuthor|Manager|Company)>[^<>]{0,300}<\/o:\1>/gi;
 
-/** Of the mail that is quoted, as the program of the mailbox knows it. */
+/** The id of the mail that is quoted, as the program of the mailbox knows it. */
 const CITED_ID = /(?<!\s)\s+cite\s*=\s*(?:"\s*mid:[^"]*"|'\s*mid:[^']*'|mid:[^\s>]*)/gi;
 
 type Work = ScrubTools & {
@@ -409,7 +409,7 @@ function counted(work: Work, replaced: Replaced, place: Change["place"] = "text"
   return replaced.text;
 }
 
-/** Of the author's name. */
+/** Notes how often the author's name was replaced. */
 function named(work: Work, { text, count }: Replaced): string {
   work.count += count;
   work.ledger.note({ where: work.where, place: "text", kind: "name", detail: null, count });

@@ -17,7 +17,10 @@ const INVISIBLE_ALL = /[\p{Default_Ignorable_Code_Point}\p{Cf}]/gu;
 const SHAPED = /[\u{80}-\u{d7ff}\u{f900}-\u{10ffff}]/gu;
 const ENTITIES = /&(?:#0{0,30}\d{1,7}|#x0{0,30}[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});?/gi;
 const PERCENTS = /%[0-7][0-9a-f]|%[c-f][0-9a-f](?:%[89ab][0-9a-f]){1,3}/gi;
-/** Of JSON and of CSS (Syntax Level 3 §4.3.7): a number with a blank behind it, or a sign that stands for itself. */
+/**
+ * Escapes of JSON and of CSS (Syntax Level 3 §4.3.7): a number with a blank behind it, or a sign that stands for
+ * itself.
+ */
 const ESCAPES = /\\(?:u00[0-7][0-9a-f]|x[0-7][0-9a-f]|[0-9a-f]{1,6}[ \t\r\n\f]?|[!-/:-@[-`{-~])/gi;
 const NONE: ReadonlySet<number> = new Set();
 /** The first 256, which is what decoded octets are: to normalize each was a quarter of the time of a forward. */

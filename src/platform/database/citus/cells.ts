@@ -10,7 +10,7 @@ export type Cell = { name: string; host: string; port: number; bytes: number; ta
 export type Server = { host: string; port: number };
 
 const ANSWER_MS = 10_000;
-/** Of one cell with millions of rows, copied to another server. */
+/** How long one cell with millions of rows may take to be copied to another server. */
 const MOVE_MS = 24 * 3_600_000;
 
 /** True if Citus keeps this schema's tables. False for a PostgreSQL without it, and before the first migration. */
