@@ -94,7 +94,7 @@ async function answer(world: InternalWorld, state: State, url: string, response:
   const [path, search] = url.split("?");
   if (path === "/healthz") return json(response, 200, { status: "ok" });
   if (path === "/metrics") {
-    const up = world.metrics.gauge("postern_database_up", "Does the database answer this process?");
+    const up = world.metrics.gauge("postern_database_up", "1 while the database answers this process");
     up.set((await isReachable(world, state)) ? 1 : 0);
     const text = await world.metrics.text();
     response.writeHead(200, { "content-type": world.metrics.content_type }).end(text);

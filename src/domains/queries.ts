@@ -150,7 +150,7 @@ export function setKeys(tx: Tx, orgId: string, id: string, keys: { active: boole
 }
 
 /**
- * Takes due domains of all organizations and puts their next check off to `leaseUntil`, so that no other process takes
+ * Takes due domains of all organizations and moves their next check to `leaseUntil`, so that no other process takes
  * them and a crash leaves them due again. Index: domain_due.
  */
 export function claimDue(db: Query, due: { at: Date; lease_until: Date; limit: number }) {

@@ -219,7 +219,7 @@ export async function requeue(tx: Tx, row: QueueRow, leaseMs: number): Promise<v
 }
 
 /**
- * For how many seconds the mail has waited that was received longest ago and never processed: attempts that fail put it off
+ * For how many seconds the mail has waited that was received longest ago and never processed: attempts that fail defer it
  * and do not make it younger. A reply from a masked address may wait for its sender's DNS, and what is done again is old: of
  * these only what is due counts. Of the 1,000 with the oldest ids; a scan of the queue, which is empty but for trouble.
  */

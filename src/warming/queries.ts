@@ -104,7 +104,7 @@ export function countDays(tx: Tx, orgId: string, domainId: string) {
 // Background -------------------------------------------------------------------------------------------------------
 
 /**
- * Takes due domains of all organizations and puts their next look off to `lease_until`, so that no other process takes
+ * Takes due domains of all organizations and moves their next look to `lease_until`, so that no other process takes
  * them and a crash leaves them due again. Index: warming_due.
  */
 export function claimDue(db: Query, due: { at: Date; lease_until: Date; limit: number }) {

@@ -1,5 +1,5 @@
 // A data folder whose database is not there, and a database that is not the folder's: the start is refused before anything
-// answers for domains that it does not know; an installation without domains puts mail off.
+// answers for domains that it does not know; an installation without domains defers mail.
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -55,7 +55,7 @@ test("the planner's samples name neither side, while mail waits and when it is o
   }
   await isSaid("while it waits");
   s.sink.onRcpt(() => null);
-  // More than once: an attempt that was under way when the server still said "later" puts its delivery off afterwards.
+  // More than once: an attempt that was under way when the server still said "later" defers its delivery afterwards.
   await until("nothing waits", async () => {
     await s.api.world.db.execute("update delivery set due_at = to_timestamp(0) where due_at > to_timestamp(0)");
     const [left] = await s.api.world.db.query<{ n: number }>("select count(*)::int as n from delivery");

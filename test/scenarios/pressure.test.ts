@@ -1,4 +1,4 @@
-// While the disk or the memory is short, every door puts new work off in its own language, keeps answering, and opens again
+// While the disk or the memory is short, every door defers new work in its own language, keeps answering, and opens again
 // by itself: 503 with Retry-After at the API, 452 at the MX and at submission (RFC 5321 §4.2.2).
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
@@ -90,7 +90,7 @@ async function list(): Promise<number> {
 }
 
 for (const short of ["disk", "memory"] as const) {
-  test(`while the ${short} is short every door puts new work off, and opens again by itself`, async () => {
+  test(`while the ${short} is short every door defers new work, and opens again by itself`, async () => {
     const login = { user: "postern", pass: api.live_key };
     pressure.short = short;
     const { status, retry_after } = await send();

@@ -7,6 +7,7 @@ describe("the words", () => {
     const said = (text: string) => checkWords(new Map([["docs/a.md", text]])).map(({ message }) => message);
     assert.deepEqual(said("The mail is deferred.\nIts author is notified."), []);
     assert.match(said("The mail is put off.").join(), /says "put off"; plainer: deferred/);
+    assert.match(said("It puts the next look off.").join(), /says "puts the next look off"/);
     assert.match(said("Nobody is\ntold.").join(), /says "told"/);
   });
 });

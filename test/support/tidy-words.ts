@@ -6,7 +6,7 @@ const PLAIN: readonly (readonly [word: RegExp, plain: string])[] = [
   [/\btold\b/i, "reported, printed, notified, distinguished"],
   [/\bheard\b/i, "received"],
   [/\banew\b/i, "again, from scratch"],
-  [/\bput(?:s|ting)? off\b/i, "deferred, delayed"],
+  [/\bput(?:s|ting)?(?: \S+){0,4} off\b/i, "deferred, delayed"],
   [/\bof ours\b/i, "Postern's"],
 ];
 

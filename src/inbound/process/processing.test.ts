@@ -354,7 +354,7 @@ test("a stored message whose blob is missing waits until it is there again", asy
   await stalled.stop();
 });
 
-test("how long mail has waited counts from its receipt, however often an attempt put it off", async () => {
+test("how long mail has waited counts from its receipt, however often an attempt deferred it", async () => {
   const { world } = r.api;
   const away: Handler = () => Promise.reject(new BlobsUnavailable("the store is away"));
   const stuck = createInbound(world, ports({ handlers: new Map([["alias", away]]) }), { claims: false });

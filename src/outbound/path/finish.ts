@@ -26,7 +26,7 @@ const ABSENT_FOR_MS = 3_600_000;
 /** Beyond this it was not time that passed: a machine was suspended, a clock leapt. The hour begins again. */
 const ABSENT_KNOWN_MS = 24 * 3_600_000;
 const ASK_AGAIN_MS = ABSENT_FOR_MS + 60_000;
-/** Enough for a conversation, and no haste towards a server that has just put the mail off. */
+/** Enough for a conversation, and no haste towards a server that has just deferred the mail. */
 const LAST_BEFORE_END_MS = 15_000;
 const LAST_AFTER_MS = 60_000;
 

@@ -61,7 +61,7 @@ describe("while stored messages cannot be loaded, a path", () => {
     assert.equal(stage.path.idle.length, sink.sockets.filter(({ destroyed }) => !destroyed).length);
   });
 
-  it("puts those off whose large bodies cannot be read, and sends the others", async () => {
+  it("defers mail whose large bodies cannot be read, and sends the rest", async () => {
     const sink = await startGreeter();
     let tries = 0;
     const stage = stageFor(sink, {

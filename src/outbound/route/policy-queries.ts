@@ -49,7 +49,7 @@ export function noteStsUse(db: Query, domain: string, at: Date) {
 }
 
 /**
- * Takes policies whose refresh is due, puts that off to `lease_until`, and leaves out those nobody has used since
+ * Takes policies whose refresh is due, moves that to `lease_until`, and leaves out those that nobody has used since
  * `used_since`. Index: sts_policy_refresh.
  */
 export function claimStsRefresh(db: Query, due: { at: Date; lease_until: Date; used_since: Date; limit: number }) {

@@ -1,5 +1,5 @@
 // What this process is about to run out of: room on a disk that its data folder or its own database lies on, or memory. Whoever takes new work asks
-// first and puts it off (503, 452) while something is short; what was taken goes on. Looked at every second, so that it is
+// first and defers it (503, 452) while something is short; what was taken goes on. Looked at every second, so that it is
 // noticed before PostgreSQL cannot write its log or the kernel ends a process. Not here: bodies under way (api/load.ts).
 import { statfs } from "node:fs/promises";
 import { totalmem } from "node:os";
