@@ -36,7 +36,7 @@ export type Config = {
   report_domain: string;
   masked_domain: string;
   spf_host: string;
-  /** Those that others see; empty: what `hostname` resolves to. */
+  /** The addresses that others see; empty: what `hostname` resolves to. */
   public_addresses: string[];
   base_url: string;
   http: HostPort;

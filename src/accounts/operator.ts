@@ -44,7 +44,7 @@ const MONTHLY_QUOTA_MAX = 1_000_000_000_000;
 const STATES = ["pending_review", "active", "suspended"] as const;
 const PLAN_NAMES = Object.keys(PLANS) as Plan[];
 
-/** All of them, the oldest first. */
+/** All organizations, the oldest first. */
 export async function listOrganizations({ db }: Pick<World, "db">): Promise<ShownOrganization[]> {
   return (await queries.listOrganizations(db)).map(shown);
 }

@@ -18,7 +18,7 @@ export function startAuditWork(world: Worker & RoundsWorld): { stop(): Promise<v
   });
 }
 
-/** One sweep, bounded; the rest next time. */
+/** Deletes entries that are past their time, a bounded number at once; the rest next time. */
 export async function sweepAudit(world: Worker, signal?: AbortSignal): Promise<void> {
   const before = new Date(world.clock.now() - KEPT_MS);
   await sweep(signal, () => purgeEntries(world.db, before, BATCH));

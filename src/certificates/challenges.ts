@@ -9,7 +9,7 @@ import type { World } from "../platform/world.ts";
 import type { AcmeConfig } from "../settings/certificates.ts";
 import { findChallenge } from "./queries.ts";
 
-/** Those that servers of other people reach by one of our names. */
+/** The roles that servers of other people reach by one of the service's names. */
 export const CHALLENGE_ROLES: readonly Role[] = ["api", "mx", "submission"];
 
 const PATH = "/.well-known/acme-challenge/";

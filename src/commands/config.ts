@@ -12,7 +12,7 @@ export function addConfigCommand(program: Command): void {
     .action(config);
 }
 
-/** As they are: nothing is made, and root stays root. */
+/** Prints the settings as they are: nothing is made, and root stays root. */
 function config(options: { json?: boolean }): void {
   const found = findConfig();
   const settings = settingsInForce(found, ownSettings().origins);

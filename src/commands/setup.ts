@@ -48,7 +48,7 @@ const PROVIDERS = new Map([
 const PROVIDER_NAMES = [...PROVIDERS.keys()].join(", ");
 /** Answers that leave `DATABASE_URL` as it is. */
 const KEPT_DATABASES = ["embedded", "as it is"];
-/** As of a program that Ctrl-C ended. */
+/** The exit status of a program that Ctrl-C ended. */
 const INTERRUPTED_STATUS = 130;
 
 /** Puts the command into the program. */
@@ -276,7 +276,7 @@ function everywhere(): string {
   return all.some(({ family, internal }) => family === "IPv6" && !internal) ? "[::]" : "0.0.0.0";
 }
 
-/** As an address stands before its port. */
+/** An address as it is written before a port: IPv6 in brackets. */
 function bracketed(listen: string): string {
   const address = listen.replace(/^\[(.*)\]$/, "$1");
   const family = isIP(address);

@@ -270,7 +270,7 @@ export async function deactivateKey(
   return record;
 }
 
-/** By another request, which may still be waiting. */
+/** True if the key was deactivated by another request, which may still be waiting. */
 function endedJustNow({ deactivated_at }: KeyRow, now: number): boolean {
   return deactivated_at !== null && now - deactivated_at.getTime() < 2 * KEPT_MS;
 }

@@ -129,7 +129,7 @@ function sumDispositions(days: DayRow[]): Dispositions {
   return sums;
 }
 
-/** From the first to the last day with mail, both counted. */
+/** How many days there are from the first to the last one with mail, both counted. */
 function daysBetween(days: DayRow[]): number {
   const [first, last] = [days[0], days.at(-1)];
   return first && last ? (Date.parse(last.day) - Date.parse(first.day)) / DAY_MS + 1 : 0;

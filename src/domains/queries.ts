@@ -216,7 +216,7 @@ export function findNames(db: Query, keys: { org_id: string; domain_id: string }
   );
 }
 
-/** It reads the table: for operators alone. */
+/** Domains whose name is like the pattern. Reads the whole table: for operators alone. */
 export function findAlike(db: Query, pattern: string, limit: number) {
   return db.query<{ id: string }>("select id from domain where domain like $1 limit $2", [pattern, limit]);
 }

@@ -35,7 +35,7 @@ export function startInboundWork(world: RetentionWorld & RoundsWorld & Pick<Worl
   };
 }
 
-/** It grows when nobody processes mail, or nobody can. */
+/** Reports how long received mail has waited: that grows when nobody processes mail, or nobody can. */
 async function tellAge(world: Pick<World, "db" | "clock" | "metrics">): Promise<void> {
   const gauge = world.metrics.gauge("postern_oldest_due_seconds", "How long the oldest due work has waited", ["queue"]);
   const [row] = await oldestWaiting(world.db, new Date(world.clock.now()));

@@ -140,7 +140,7 @@ export type Mail = {
   size: number;
   /** Somebody looked at it in quarantine and wants it. */
   released: boolean;
-  /** It was processed before. */
+  /** True if the mail was processed before. */
   replayed: boolean;
   /** Its rows hold all there is of it: it came for nobody else, and nothing lies outside the database. */
   alone: boolean;

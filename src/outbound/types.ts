@@ -53,7 +53,7 @@ export type MessageAbout = {
   template_id?: string | null;
   /** Not null: each copy gets a link to leave this list, or the sender domain when ''. */
   unsubscribe_list?: string | null;
-  /** Who made it; absent for what customers send. */
+  /** Which part of Postern made the message; absent for what customers send. */
   origin?: string;
   /** Instead of our return path; '' is the null reverse-path. */
   envelope_from?: string | null;
@@ -91,7 +91,7 @@ export type Outcome = {
   duration_ms: number;
   /** Least minutes before the next try, for greylisting and slow-down answers. */
   retry_after_min?: number;
-  /** It waits by our doing, and not before then. */
+  /** The delivery waits for Postern's own reasons, and is not tried before then. */
   retry_at?: Date;
   /** Nothing speaks against trying again now. */
   retry_at_once?: boolean;

@@ -19,7 +19,7 @@ export function startPeopleWork(world: Worker & RoundsWorld): { stop(): Promise<
   });
 }
 
-/** One sweep, bounded; the rest next time. */
+/** Deletes what is past its time, a bounded number at once; the rest next time. */
 async function sweepPeople(world: Worker, signal?: AbortSignal): Promise<void> {
   const now = new Date(world.clock.now());
   await sweep(signal, () => queries.purgeSessions(world.db, sessionBounds(world), BATCH));

@@ -191,7 +191,7 @@ export function endSessionById(db: Query, personId: string, id: string) {
   return db.execute("delete from person_session where person_id = $1 and id = $2", [personId, id]);
 }
 
-/** All of a person's, but for the one with this digest. */
+/** Ends all sessions of a person but the one with this digest. */
 export function endSessions(db: Query, personId: string, but: Buffer | null = null) {
   return db.execute("delete from person_session where person_id = $1 and ($2::bytea is null or digest <> $2)", [
     personId,

@@ -4,7 +4,7 @@
 export type Moves = {
   /** Nothing may be begun for these: mail is deferred, webhooks wait. */
   readonly moving: ReadonlySet<string>;
-  /** From now on these, and no others, are known to move. */
+  /** Sets the organizations that are known to be moving: these, and no others. */
   know(orgIds: readonly string[]): void;
   /** Something that may write for an organization begins; the answer ends it. */
   begin(): () => void;

@@ -111,7 +111,7 @@ async function commit(context: Context, items: Prepared[], idempotency: Idempote
   return accepted;
 }
 
-/** From the moment at which the request was read to its commit. */
+/** Traces each mail from the moment at which its request was read to the commit. */
 function traceAccepted({ traces, clock }: Pick<World, "traces" | "clock">, items: Prepared[]): void {
   if (!traces) return;
   const ended_ms = clock.now();

@@ -46,7 +46,7 @@ export function oidcSettings({ env, problems }: Reader): OidcSettings | null {
   return { ...own, domains: domainsIn(domains, problems), role: known ?? "viewer" };
 }
 
-/** One that is no domain would let nobody in, without a word. */
+/** The domains of a list. A word that is no domain is a problem: it would let nobody in and say nothing. */
 function domainsIn(text: string, problems: string[]): string[] {
   const domains = words(text.toLowerCase());
   for (const domain of domains.filter((word) => normalizeDomain(word) === null)) {

@@ -39,7 +39,7 @@ export function flag(reader: Reading, variable: string, fallback = false): boole
   return fallback;
 }
 
-/** From `min` to 65535. */
+/** A whole number from `min` to 65535, or `fallback` where the variable is not set. */
 export function wholeNumber(reader: Reading, variable: string, fallback: number, min: number): number {
   const text = reader.env[variable];
   if (!text) return fallback;

@@ -96,7 +96,7 @@ function text(hostname: string): string {
   ].join("\n");
 }
 
-/** From the timeline: its last word on the delivery. */
+/** What the timeline says of the delivery last. */
 async function verdictOf({ db }: Pick<World, "db">, { org_id, id }: { org_id: string; id: string }): Promise<Verdict> {
   const events = await db.asOrg(org_id, (tx) => timeline(tx, org_id, id));
   const last = events.findLast(({ event_type }) => OUTCOMES.has(event_type));

@@ -19,7 +19,7 @@ export function startStatsWork(world: Worker & RoundsWorld): { stop(): Promise<v
   return startRounds(world, { name: "stats", every_ms: SWEEP_EVERY_MS, round: (signal) => sweepStats(world, signal) });
 }
 
-/** One sweep, bounded; the rest next time. */
+/** Merges and deletes counters, a bounded number at once; the rest next time. */
 export async function sweepStats(world: Worker, signal?: AbortSignal): Promise<void> {
   const nowMs = world.clock.now();
   const over = new Date(nowMs - OVER_AFTER_MS);

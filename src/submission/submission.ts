@@ -36,7 +36,7 @@ type Context = { world: World; parts: SubmissionParts; logins: Logins; answered(
 
 export type Submission = {
   port: number;
-  /** With TLS from the first byte; null when it is not configured. */
+  /** The port with TLS from the first byte; null when it is not configured. */
   implicit_port: number | null;
   stop(): Promise<void>;
 };

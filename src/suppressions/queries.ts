@@ -69,7 +69,7 @@ export function findEntry(tx: Tx, orgId: string, now: Date, id: string) {
   ]);
 }
 
-/** Which entries of which moment, and which part of them. */
+/** Which entries are listed, as of which moment, and which part of them. */
 export type Listing = { now: Date; filter: Filter; page: Page };
 
 const KIND_FILTER = `($3::text is null or reason = $3) and ($4::text is null or scope_type = $4)

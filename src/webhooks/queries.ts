@@ -55,7 +55,7 @@ export async function listExpressions(db: Query, orgId: string, except: string):
   return rows.map(({ match_pattern }) => match_pattern);
 }
 
-/** All endpoints of the organization. */
+/** How many endpoints the organization has. */
 export function countWebhooks(db: Query, orgId: string): Promise<Total> {
   return countUpToMax(db, "webhook where org_id = $1", [orgId]);
 }

@@ -135,7 +135,7 @@ export async function getWebhook(
   return world.db.asOrg(orgId, (tx) => mustFind(world, tx, orgId, id));
 }
 
-/** Whose events it gets; null when there is no such endpoint. */
+/** The environment whose events the endpoint gets; null when there is no such endpoint. */
 export async function environmentOf(world: Pick<World, "db">, orgId: string, id: string) {
   const rows = isUuid(id) ? await world.db.asOrg(orgId, (tx) => queries.findWebhook(tx, orgId, id)) : [];
   return rows[0]?.environment ?? null;
@@ -247,7 +247,7 @@ export function findDomainWebhooks(
   return queries.findDomainChoices(tx, domains);
 }
 
-/** Which of these endpoints are there, of all organizations. */
+/** Which of these endpoints exist, over all organizations. */
 export function findExisting(tx: Query, wanted: { org_ids: readonly string[]; ids: readonly string[] }) {
   return queries.findExisting(tx, wanted);
 }

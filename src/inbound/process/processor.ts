@@ -37,7 +37,7 @@ export type Processor = {
   release(jobs: readonly Job[]): void;
   /** Works on reserved jobs; resolves when each of them is finished or given up. */
   offer(jobs: readonly Job[]): Promise<void>;
-  /** There may be work in the queue. */
+  /** To be called when there may be work in the queue. */
   wake(): void;
   stop(): Promise<void>;
 };

@@ -7,7 +7,7 @@ import { type EmailListRow, LISTED, SHOWN } from "./list-queries.ts";
 /** `pattern`: a regular expression that finds the address, and no longer one, in a text. */
 export type OfAddress = { email: string; pattern: string; environment: "live" | "test" };
 
-/** Whose the findings are is looked at last: they may be long. */
+/** Mail that holds the address. The findings are looked at last: they may be long. */
 const FOUND = `inbound_email e
   where e.org_id = $1 and e.environment = $4 and ${SHOWN}
     and (${holds("concat_ws(' ', e.from_address, e.envelope_from, e.recipient)", "$2", "$3")}

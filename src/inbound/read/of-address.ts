@@ -13,7 +13,7 @@ import { findEmail } from "./list-queries.ts";
 type EraseWorld = Pick<World, "db" | "blobs" | "clock" | "random">;
 
 const OF_A_REQUEST = 500;
-/** To pass over the received mail of an organization. */
+/** How long a pass over the received mail of an organization may take. */
 const FIND_S = 25;
 
 /** Mail from the address, to it or with a copy to it, newest first. */

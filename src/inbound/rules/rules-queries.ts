@@ -113,7 +113,7 @@ export function findEnvironments(tx: Tx, orgId: string, ids: readonly string[]) 
   );
 }
 
-/** Those that there are, locked in one order for all writers. */
+/** Those of the rules that exist, locked in one order for all writers. */
 export function lockRules(tx: Tx, orgId: string, ids: readonly string[]) {
   return tx.query<{ id: string; domain_id: string }>(
     "select id, domain_id from inbound_rule where org_id = $1 and id = any($2::uuid[]) order by id for update",

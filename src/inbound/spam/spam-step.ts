@@ -20,7 +20,7 @@ const LISTED_SCORE = 100;
 const JUDGED: readonly Kind[] = ["alias", "catch_all", "masked", "pattern", "reverse"];
 
 export type SpamFilter = {
-  /** In session. */
+  /** Judges in session. */
   check: AcceptCheck;
   /** For mail that was taken. */
   step: SpamStep;

@@ -24,9 +24,9 @@ export type SmtpServerOptions<Route> = {
   implicit_tls?: boolean;
   /** How long a wrong login waits that the hook calls slow. */
   slow_login_ms?: number;
-  /** Whose connections begin with a PROXY header. */
+  /** True for clients whose connections begin with a PROXY header. */
   isProxy(ip: string): boolean;
-  /** They say how their clients speak TLS with them, in XCLIENT. */
+  /** True if proxies say in XCLIENT whether their clients use TLS. */
   proxies_tell_tls?: boolean;
   /** The clients of these speak TLS with them. */
   proxies_end_tls?: boolean;

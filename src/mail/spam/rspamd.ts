@@ -15,7 +15,7 @@ export type Reported = {
 
 export type RspamdReply =
   | { kind: "judged"; symptoms: Symptom[]; forced: boolean }
-  /** It wants the mail to come again. */
+  /** rspamd wants the mail to be sent again later. */
   | { kind: "later" }
   | { kind: "failed"; reason: string };
 

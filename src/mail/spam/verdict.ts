@@ -11,7 +11,7 @@ export type Thresholds = { tag: number | null; quarantine: number | null; reject
 export const DMARC_ACTIONS = ["none", "tag", "quarantine", "reject"] as const;
 export type DmarcAction = (typeof DMARC_ACTIONS)[number];
 
-/** By what the author's domain asks for mail that fails DMARC. */
+/** What is done with mail that fails DMARC, by what the author's domain asks for. */
 export type DmarcActions = { reject: DmarcAction; quarantine: DmarcAction };
 
 export type Evidence = {

@@ -10,7 +10,7 @@ import type { AliasRow } from "../types.ts";
 const PEOPLE_MAX = 30;
 /** RFC 2606: nothing is ever delivered there. */
 export const NOWHERE = "unknown.invalid";
-/** Whose mail names no author. */
+/** Stands for the author of mail that names none. */
 const NOBODY = { name: "unknown sender", email: `unknown@${NOWHERE}` };
 
 export type Person = { name: string | null; email: string };
@@ -61,7 +61,7 @@ function authorOf(from: Given["parsed"]["from"], envelopeFrom: string): Person {
   return { name: name === null ? shown : `${name}, ${shown}`, email: `unknown.${mark}@${NOWHERE}` };
 }
 
-/** All of them. */
+/** Everybody whom a mail names. */
 export function everybody({ from, to, cc, reply_to, invited }: Named): Person[] {
   return [from, ...to, ...cc, ...reply_to, ...invited];
 }

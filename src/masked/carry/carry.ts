@@ -81,7 +81,7 @@ export async function loadContext(find: FindContext, mail: ArrivedMail): Promise
 
 export type Outgoing = { id: string; message_id: string; from: string; recipient: string; mime: Buffer };
 
-/** In whose name mail leaves. */
+/** The alias in whose name mail leaves. */
 export type Sender = Pick<AliasRow, "org_id" | "domain" | "domain_id" | "environment">;
 
 /** The row of the queue for a finished message. */

@@ -35,7 +35,7 @@ export type Checked = {
 
 type Parser = Pick<ParsePool, "parse" | "buildReply">;
 
-/** As if the author's domain vouched for it. */
+/** Verdicts as if the author's domain vouched for the mail. */
 const PROVEN = {
   spf: { result: "pass", from_aligned: true },
   dkim: { result: "pass", from_aligned: true },

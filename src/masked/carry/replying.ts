@@ -104,7 +104,7 @@ export type Composing = {
   context: AliasContext;
   contact_id: string | null;
   parsed: ParsedMail;
-  /** As From has it. */
+  /** The author's address, as From has it. */
   author: string;
   bytes: Buffer;
   origin: carry.ArrivedMail["origin"];
@@ -261,7 +261,7 @@ type People = {
   restored: Replacement[];
   reverse: string[];
   owners: Token[];
-  /** All of them. */
+  /** All contacts that the reply goes to. */
   contacts: Token[];
 };
 

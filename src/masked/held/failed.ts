@@ -94,7 +94,7 @@ export function readFailed(world: Pick<carry.CarryWorld, "seal" | "clock">, toke
   return readSealed<Named>(world, LINK, token);
 }
 
-/** It, while it is kept, and its contact is there. */
+/** Finds a failed mail while it is kept and its contact exists. */
 export function findKept({ db, clock }: Pick<carry.CarryWorld, "db" | "clock">, { org_id, id }: Named) {
   return db.asOrg(org_id, async (tx) => {
     const row = await queries.findFailed(tx, org_id, id, new Date(clock.now() - KEPT_MS));
@@ -191,7 +191,7 @@ async function limitsOf({ db }: Pick<carry.CarryWorld, "db">, { alias }: AliasCo
   return (isWithin: IsWithin) => takeReply(isWithin, limits, leaving);
 }
 
-/** One page of them, the newest first, without their content. */
+/** One page of the failed mails that are kept, the newest first, without their content. */
 export async function listFailed(
   world: Pick<carry.CarryWorld, "db" | "clock" | "seal">,
   { org_id, environment }: Who,

@@ -38,7 +38,7 @@ export function patternFinder(world: Pick<World, "db" | "seal">): FindPattern {
   };
 }
 
-/** As the API writes it. */
+/** The pattern as the API writes it. */
 export function textOf({ local_pattern, domain }: Pick<queries.PatternRow, "local_pattern" | "domain">): string {
   return `${local_pattern}@${domain}`;
 }

@@ -52,7 +52,7 @@ export function listPatterns(tx: Tx, orgId: string, destinationId: string, page:
   );
 }
 
-/** All of them: a mailbox has few. */
+/** All patterns of a mailbox: it has few. */
 export function listPatternsOf(tx: Query, orgId: string, destinationId: string) {
   return tx.query<PatternRow>(
     `select ${COLUMNS} from masked_pattern where org_id = $1 and destination_id = $2 order by id desc`,

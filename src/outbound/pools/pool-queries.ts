@@ -79,7 +79,7 @@ export function hasQueuedMail(tx: Tx, orgId: string, pool: string) {
 
 // --- the addresses of pools -------------------------------------------------------------------------------------------
 
-/** Those in use now, in the order in which they were added. */
+/** The addresses of the pools that are in use now, in the order in which they were added. */
 export function listSources(tx: Query, orgId: string, pools: string[]) {
   return tx.query<SourceRow & { pool: string; ip: string }>(
     `select ${SOURCE} from source where org_id = $1 and pool = any($2) and removed_at is null order by id`,

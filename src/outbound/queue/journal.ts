@@ -35,7 +35,7 @@ export type Journal = {
   conclude(one: InFlight, outcome: Outcome): void;
   /** Their outcomes are committed: their slots may be used again. What was not noted is passed over. */
   settle(ended: readonly Pick<InFlight, "message_id" | "position">[]): void;
-  /** In good order, with nothing in flight: the file goes. */
+  /** Closes the journal when nothing is in flight, and deletes its file. */
   close(): void;
 };
 

@@ -28,7 +28,7 @@ export type LaneName = {
 
 export type FindLane = {
   (name: LaneName): Promise<Lane>;
-  /** It is not there any more: the next look-up makes it again. */
+  /** To be called when the lane no longer exists: the next look-up makes it again. */
   forget?(lane: LaneName): void;
 };
 

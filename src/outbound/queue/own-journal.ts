@@ -17,7 +17,7 @@ export type OwnJournal = {
   close(): void;
 };
 
-/** None is open before `begin`. */
+/** The journal of this process, which is opened by `begin`. */
 export function createOwnJournal(world: Pick<World, "log">, journals: Pick<Journals, "open">): OwnJournal {
   let open: Journal | null = null;
   return {

@@ -34,7 +34,7 @@ type State = {
   failing: Map<string, string>;
   /** Connected to before, the latest first. */
   reached: string[];
-  /** Those are being asked. */
+  /** The look that is under way; null when there is none. */
   asking: Promise<void> | null;
   /** The last connection, or the start: what waits for a start is mail to sites that are down. */
   connectedAtMs: number;

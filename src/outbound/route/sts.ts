@@ -29,7 +29,7 @@ const FETCH_TIMEOUT_MS = 60_000; // RFC 8461 §3.3
 /** A policy that could not be had is not asked for again this soon, so that a broken web server delays one message. */
 const FAILED_FOR_MS = 3_600_000;
 const FAILURES_REMEMBERED_MAX = 10_000;
-/** All at once. */
+/** How many policies are refreshed in a round, all at once. */
 const REFRESHES_A_ROUND = 64;
 const REFRESH_AGAIN_MS = 3_600_000;
 const UNUSED_FOR_MS = 30 * DAY_MS;

@@ -6,7 +6,7 @@ export type Answer = {
   /** Names of columns, each its own: repeated ones are numbered (`?column?`, `?column?_2`). */
   columns: string[];
   rows: unknown[][];
-  /** There are more than are shown. */
+  /** True if there are more rows than are shown. */
   isCut: boolean;
 };
 

@@ -117,7 +117,7 @@ async function refuseRestoring(client: pg.Client): Promise<void> {
   }
 }
 
-/** Those that the database has not; answers their names. */
+/** Applies the migrations that the database does not have; answers their names. */
 export async function applyMissing(client: pg.Client, migrations: Migration[]): Promise<string[]> {
   await client.query(`create table if not exists schema_migration (
     number integer primary key, name text not null, checksum text not null, applied_at timestamptz not null default now())`);

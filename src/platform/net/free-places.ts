@@ -30,7 +30,7 @@ export async function refuseTakenPlaces(config: PlaceConfig, roles: readonly Rol
   if (problems.some((lines) => lines.length > 0)) throw new Error(problems.flat().join("\n"));
 }
 
-/** Those that these roles listen on. */
+/** The addresses and ports that these roles listen on. */
 export function neededPlaces(config: PlaceConfig, roles: readonly Role[]): Place[] {
   return placesOf(config).filter((place) => isNeeded(config, roles, place));
 }

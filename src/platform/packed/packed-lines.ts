@@ -7,14 +7,14 @@ export type Text = { column: string; needles: string[]; as_is?: true };
 export const LINE_END = "\u001e";
 /** Stands between two texts of one row (recipients), and on both sides of a word that is compared whole (a tag). */
 export const PART_END = "\u001f";
-/** In place of either in a text of the row itself. */
+/** Stands for either separator in a text of the row itself. */
 const STAND_IN = "\u001d";
 const SEPARATORS = LINE_END + PART_END;
 
 /** So many rows are packed in one: the newest page is found in one, and texts of one kind compress well together. */
 export const ROWS_IN_ONE = 500;
 
-/** In SQL: a text without the characters that separate texts. */
+/** The SQL of a text without the characters that separate texts. */
 export function plain(sql: string): string {
   return `translate(${sql}, '${SEPARATORS}', '${STAND_IN.repeat(SEPARATORS.length)}')`;
 }
@@ -27,7 +27,7 @@ export function lines(column: string): string {
 /** A value that is compared whole: where it is, and what tells it from others. Ids are written short, as a line has several. */
 export type Facet = { sql: string; sign: string; is_id?: true };
 
-/** In SQL: a line of values that are compared whole. */
+/** The SQL of a line of values that are compared whole. */
 export function facets(all: Record<string, Facet>): string {
   const value = ({ sql, is_id }: Facet) => (is_id ? `encode(uuid_send(${sql}), 'base64')` : `${sql}::text`);
   const each = Object.values(all).map((facet) => `coalesce('${PART_END}${facet.sign}' || ${value(facet)}, '')`);

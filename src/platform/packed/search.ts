@@ -25,14 +25,14 @@ const DAY_MS = 86_400_000;
 export type Asked<Row> = {
   source: Source;
   texts: Text[];
-  /** As they were asked for. */
+  /** The texts as they were asked for. */
   words: (string | undefined)[];
   all: Condition;
   textual: Condition;
   others: Condition | null;
   bounds: { id_from?: string | undefined; id_to?: string | undefined };
   is_selective: boolean;
-  /** From rows alone, as everything can be found. */
+  /** Finds the page in the rows alone, which every search can do. */
   list(): Promise<Row[]>;
   count(): Promise<Total>;
 };

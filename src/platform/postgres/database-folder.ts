@@ -14,7 +14,7 @@ const PASS_THROUGH = 0o001;
 
 export type DatabasePlace = {
   folder: string;
-  /** It is not inside the data folder. */
+  /** True if the database is not inside the data folder. */
   moved: boolean;
   /** A second database of the data folder, which is not used: it was made when an older version had lost the first. */
   unused: string | null;

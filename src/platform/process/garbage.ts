@@ -16,7 +16,7 @@ const TURNS = 3;
 
 let watched: Garbage | null = null;
 
-/** That of this thread, watched from the first call on. */
+/** The garbage collections of this thread, watched from the first call on. */
 export function garbageOfThread(): Garbage {
   watched ??= watch();
   return watched;

@@ -98,7 +98,7 @@ const ABANDONED_MS = 24 * 60 * 60 * 1000;
  * request with one, an upload of 50 MB over 10 Mbit/s included. What is passed on takes as long as its reader.
  */
 const S3_LIMITS = { answer_ms: 10_000, request_ms: 60_000 };
-/** From here on the thread pool makes the digest. */
+/** From this size on the thread pool makes the digest. */
 const LARGE_BYTES = 1 << 20;
 /**
  * No more waits for the disk at once. Beside somebody who writes 24 MB at a time, a commit of 8 KB took 20 ms (p99; 0.3 alone); with a

@@ -30,7 +30,7 @@ export async function refuseEmptyDatabase(dataDir: string, isEmpty: () => Promis
   );
 }
 
-/** Which database the folder serves; it may serve several. */
+/** Notes that the folder serves this database; it may serve several. */
 export async function noteDatabase(dataDir: string, id: string): Promise<void> {
   const known = (await idsIn(dataDir)) ?? "";
   if (known.split("\n").includes(id)) return;

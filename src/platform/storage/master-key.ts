@@ -114,7 +114,7 @@ function digestOf(root: Buffer): Buffer {
   return createSeal(root).hash("postern", CONTEXT);
 }
 
-/** As seal.ts lays sealed bytes out. */
+/** The id of a key, as seal.ts writes it into sealed bytes. */
 function keyIdOf(root: Buffer): number {
   return createSeal(root).seal(Buffer.alloc(0), CONTEXT)[1] as number;
 }

@@ -58,7 +58,7 @@ export async function beginRotation({ db, config }: RotateWorld, newKey: Buffer)
   });
 }
 
-/** One rotation at a time. */
+/** Refuses a second rotation before the first one has ended. */
 function refuseOther(rows: RingRow[], newKey: Buffer): void {
   if (rows.at(-1)?.master_key.equals(masterKeyId(newKey))) return;
   throw new Error("a rotation to another master key has not ended: finish it, or undo it with --abandon");

@@ -26,7 +26,7 @@ export type Seal = {
   hash(text: string, context: string): Buffer;
   /** The same for what is asked again and again and is no secret by itself (addresses, ids): the last of them are remembered. */
   hashOften(text: string, context: string): Buffer;
-  /** From now on these are the keys. */
+  /** Sets the keys that are used from now on. */
   use(keys: SealKeys): void;
 };
 

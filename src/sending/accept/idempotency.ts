@@ -68,7 +68,7 @@ function toName({ org_id, key }: { org_id: string; key: string }): queries.Idemp
   return { org_id, environment: key.slice(0, at), key: key.slice(at + 1) };
 }
 
-/** That the answer is there already: nobody sees it. */
+/** Thrown, and caught here, where the answer exists already. */
 class Answered extends Error {}
 
 async function attempt(

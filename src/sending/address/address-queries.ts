@@ -31,7 +31,7 @@ export async function findIds(tx: Tx, orgId: string, of: OfAddress, page: { belo
   return rows.map(({ id }) => id);
 }
 
-/** The same of those that are over, or are not. */
+/** The same for messages that are over, or for those that are not. */
 export async function findInState(
   tx: Tx,
   orgId: string,
@@ -66,7 +66,7 @@ export async function countSentFrom(
   return rows[0]?.n ?? 0;
 }
 
-/** Those of these messages that are not over. */
+/** Those of these messages whose delivery has not ended. */
 export async function findUnfinished(db: Query, orgId: string, ids: readonly string[]): Promise<string[]> {
   const rows = await db.query<{ id: string }>(
     "select id from message where org_id = $1 and id = any($2) and completed_at is null",

@@ -22,7 +22,7 @@ type EraseWorld = Pick<World, "db" | "clock" | "random">;
 /** So many mails are erased by one transaction, and looked at for one request. */
 const AT_ONCE = 50;
 const OF_A_REQUEST = 500;
-/** To pass over the recipients of an organization. */
+/** How long a pass over the recipients of an organization may take. */
 const FIND_S = 25;
 
 export type SentTo = {

@@ -37,7 +37,7 @@ type Plan = {
   placement: retrying.Placement;
   sender: Pick<Sender, "id" | "return_path_host">;
   suppressed: Suppressed[];
-  /** By address, of those that are not suppressed. */
+  /** The lane of each recipient that is not suppressed, by address. */
   lanes: Map<string, Lane>;
   allowances: Allowance[];
 };

@@ -17,7 +17,7 @@ export const STATUSES = [
   "canceled",
   "simulated",
 ] as const;
-/** Those that only a fold can have. */
+/** The states that only an e-mail as a whole can have, and no recipient. */
 const FOLDED = ["scheduled", "sending", "partially_delivered"];
 const RECIPIENT_STATUSES = STATUSES.filter((status) => !FOLDED.includes(status));
 

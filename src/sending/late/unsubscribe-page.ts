@@ -14,7 +14,7 @@ export function askPage(leave: { email: string; list: string | null }): string {
   );
 }
 
-/** It is done. */
+/** The page that says that somebody has unsubscribed. */
 export function donePage(leave: { email: string; list: string | null }): string {
   return page(
     "You are unsubscribed",

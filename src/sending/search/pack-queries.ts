@@ -20,7 +20,7 @@ export function findUnpacked(db: Query, { from_id, to_id }: Day, { min, max }: {
   );
 }
 
-/** That all of a day is packed that is to be. */
+/** Notes that everything of a day that is to be packed is packed. */
 export async function noteDay(db: Query, day: string): Promise<void> {
   await db.execute("insert into message_texts_day (day) values ($1) on conflict do nothing", [day]);
 }

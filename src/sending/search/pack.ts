@@ -54,7 +54,7 @@ export async function packPastDays(world: PackWorld, { signal, beat }: Turn = {}
   }
 }
 
-/** All of the day or nothing. */
+/** Packs all of a day, or nothing of it. */
 async function packDay({ db }: PackWorld, { org_id, mails, day }: { org_id: string; mails: number; day: Day }) {
   const parts = Math.ceil(mails / MAILS_AT_ONCE);
   const edge = (part: number): string => uuidFloor(Date.parse(day.day) + Math.round((part * DAY_MS) / parts));

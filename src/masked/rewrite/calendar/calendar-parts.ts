@@ -193,7 +193,7 @@ function contentOf(part: Part): Buffer {
 const FOLDS = /\r?\n[ \t]/g;
 const BEGINS = /(?:^|[\r\n])[ \t\ufeff]*BEGIN:VCALENDAR/i;
 
-/** In its charset, or in that which its bytes are plainly in. */
+/** The text of a calendar, in its charset, or in the one that its bytes are plainly in. */
 function readCalendar(part: Part): string {
   const label = part.parameters.get("charset") ?? "utf-8";
   const content = contentOf(part);

@@ -4,7 +4,7 @@
 
 /** A change of the clock: the wall times at which it came, and the offsets before and after, in ms. */
 type Change = { start: number; dates: number[]; rule: Map<string, string> | null; from: number; to: number };
-/** By the names that the calendar gives them. */
+/** The changes of each zone, by the name that the calendar gives it. */
 export type Zones = ReadonlyMap<string, readonly Change[]>;
 
 const HOUR_MS = 3_600_000;
