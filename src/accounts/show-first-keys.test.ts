@@ -33,7 +33,7 @@ test("elsewhere they are in a file that its owner alone can read, and the text s
   assert.equal(statSync(file).mode & 0o777, 0o600);
   assert.match(
     readFileSync(file, "utf8"),
-    /^#.*\nPOSTERN_URL=https:\/\/p\.example\nPOSTERN_LIVE_KEY=svc_live_a{20}\nPOSTERN_TEST_KEY=svc_test_b{20}\n$/,
+    /^#.*\nPOSTERN_BASE_URL=https:\/\/p\.example\nPOSTERN_LIVE_KEY=svc_live_a{20}\nPOSTERN_TEST_KEY=svc_test_b{20}\n$/,
   );
   assert.equal(readFileSync(other, "utf8"), "mine");
 });

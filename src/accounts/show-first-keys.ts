@@ -1,5 +1,5 @@
-// The keys of the first start are shown once: on a terminal to who sits there, else in a file of the data folder that only
-// its owner can read. What a supervisor or a container keeps as log is read by many, and kept for long.
+// The keys of the first start are shown once: on a terminal to the person there, else in a file of the data folder that only
+// its owner can read. The log that a supervisor or a container keeps is read by many, and kept for long.
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../config.ts";
@@ -19,7 +19,7 @@ export function showFirstKeys(config: Given, keys: Keys, isTerminal: boolean): s
   if (file !== null) {
     writeSecret(file, [
       "# Made at the first start. Move these where you keep secrets, then delete this file.",
-      `POSTERN_URL=${config.base_url}`,
+      `POSTERN_BASE_URL=${config.base_url}`,
       ...made.filter(({ given }) => !given).map(({ variable, key }) => `${variable}=${key}`),
     ]);
   }
