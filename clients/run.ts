@@ -32,7 +32,10 @@ async function main(): Promise<void> {
   );
   const unknown = names.filter((name) => !LIBRARIES.some((library) => library.name === name));
   if (unknown.length > 0) {
-    return refuse(`${unknown.join(" ")} is no library; there are ${LIBRARIES.map(({ name }) => name).join(", ")}`, USE);
+    return refuse(
+      `${unknown.join(" ")} is not a library; there are ${LIBRARIES.map(({ name }) => name).join(", ")}`,
+      USE,
+    );
   }
   const server = await startConformanceServer(readCases());
   const verdicts: Verdict[] = [];

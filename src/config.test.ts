@@ -119,7 +119,7 @@ describe("a setting that is wrong", () => {
     const file = join(dir, "file");
     writeFileSync(file, "");
     const [found = ""] = problemsOf({ POSTERN_DATA: join(file, "data") });
-    assert.match(found, /cannot be used \(\S+ does not exist: a part of its path is no folder\); set POSTERN_DATA/);
+    assert.match(found, /cannot be used \(\S+ does not exist: a part of its path is not a folder\); set POSTERN_DATA/);
   });
 
   it("is a pooler that is no database's address", () => {

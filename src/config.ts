@@ -306,7 +306,7 @@ function databaseUrl(reader: Reader, variable: string): string | null {
     reader.problems.push(`${variable} must begin with postgresql://${or}.`);
   } else if (databaseHost(text) === null) {
     reader.problems.push(
-      `${variable} cannot be read: write postgresql://user:password@host:5432/database, with what is no letter or digit in the password percent-encoded (# as %23).`,
+      `${variable} cannot be read: write postgresql://user:password@host:5432/database, with every character of the password but letters and digits percent-encoded (# as %23).`,
     );
   }
   const tls = tlsModeProblem(text);
@@ -453,7 +453,9 @@ function backupKeys(reader: Reader): Config["backup"] {
   const { env, problems } = reader;
   const recipients = words(env.POSTERN_BACKUP_RECIPIENTS);
   if (recipients.some((word) => !/^age1[0-9a-z]{50,}$/.test(word))) {
-    problems.push("POSTERN_BACKUP_RECIPIENTS holds what is no age public key; write age1…, separated by commas.");
+    problems.push(
+      "POSTERN_BACKUP_RECIPIENTS holds a value that is not an age public key; write age1…, separated by commas.",
+    );
   }
   return { passphrase: env.POSTERN_BACKUP_PASSPHRASE || null, recipients, s3: backupStore(reader) };
 }

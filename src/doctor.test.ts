@@ -113,7 +113,7 @@ describe("the doctor", () => {
     const checks = await look({ POSTERN_SUBMISION: "0.0.0.0:587" });
     const [fine, mistyped] = named(checks, "settings");
     assert.deepEqual([fine?.status, mistyped?.status], ["ok", "warning"]);
-    assert.match(mistyped?.says ?? "", /^POSTERN_SUBMISION is no setting, or has no effect\.$/);
+    assert.match(mistyped?.says ?? "", /^POSTERN_SUBMISION is an unknown setting, or has no effect\.$/);
     assert.ok(named(checks, "port").length > 0);
   });
 
@@ -138,7 +138,7 @@ describe("the doctor", () => {
     for (const [POSTERN_DATA, status, says] of [
       [join(dir, "nowhere"), "warning", /nowhere does not exist\.$/],
       [file, "problem", /no-folder is not a folder\.$/],
-      [join(file, "below"), "problem", /below does not exist: a part of its path is no folder\.$/],
+      [join(file, "below"), "problem", /below does not exist: a part of its path is not a folder\.$/],
     ] as const) {
       const checks = await look({ ...key, POSTERN_DATA });
       const found = only(checks, "data folder");

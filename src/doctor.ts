@@ -75,7 +75,7 @@ function checkSettings({ unused, backup }: FoundConfig): Check[] {
   const remedy = "Correct its name, or take it away: docs/settings.md lists the settings, and what belongs together.";
   return [
     ok("settings", "The settings can be read."),
-    ...unused.map((name) => warning("settings", `${name} is no setting, or has no effect.`, remedy)),
+    ...unused.map((name) => warning("settings", `${name} is an unknown setting, or has no effect.`, remedy)),
     ...checkPassphrase(backup),
   ];
 }

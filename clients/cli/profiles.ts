@@ -29,7 +29,7 @@ export function readProfiles(env: Env): Profiles {
   try {
     found = JSON.parse(text);
   } catch {
-    refuse("is no JSON");
+    refuse("is not JSON");
   }
   return isProfiles(found) ? found : refuse("does not hold profiles as 'postern login' writes them");
 }
@@ -57,7 +57,7 @@ export function writeProfiles(env: Env, profiles: Profiles): void {
 export function refuseAddress(url: string): void {
   if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(url) || !URL.canParse(url))
     throw new CliError(
-      `'${url}' is no address of a Postern: it begins with https:// or http:// (--base-url, POSTERN_BASE_URL)`,
+      `'${url}' is not the address of a Postern: it begins with https:// or http:// (--base-url, POSTERN_BASE_URL)`,
     );
 }
 

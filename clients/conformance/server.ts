@@ -169,7 +169,7 @@ function* compareBody(expected: Expected, body: Buffer): Generator<string> {
   try {
     given = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    yield `the body is no JSON: ${body.toString().slice(0, 200)}`;
+    yield `the body is not JSON: ${body.toString().slice(0, 200)}`;
     return;
   }
   if (!isDeepStrictEqual(given, expected.json)) {

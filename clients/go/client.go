@@ -228,7 +228,7 @@ func (t *transport) json(ctx context.Context, call call, into any, options []Req
 			return nil, nil // without a body: into stays as it is
 		}
 		if !json.Valid(content) || bytes.Equal(bytes.TrimSpace(content), []byte("null")) {
-			return nil, &ConnectionError{Message: fmt.Sprintf("the answer (%d) is no JSON", got.Status)}
+			return nil, &ConnectionError{Message: fmt.Sprintf("the answer (%d) is not JSON", got.Status)}
 		}
 		if into == nil {
 			return content, nil

@@ -130,11 +130,11 @@ func readSignatureHeader(header string) (int64, []string, error) {
 
 func readEvent(body []byte) (*Event, error) {
 	if !utf8.Valid(body) || !json.Valid(body) {
-		return nil, refuse("malformed_body", "the webhook's body is no JSON")
+		return nil, refuse("malformed_body", "the webhook's body is not JSON")
 	}
 	var event Event
 	if json.Unmarshal(body, &event) != nil || event.Event == "" {
-		return nil, refuse("malformed_body", "the webhook's body is no event")
+		return nil, refuse("malformed_body", "the webhook's body is not an event")
 	}
 	return &event, nil
 }

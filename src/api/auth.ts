@@ -25,7 +25,7 @@ const LIMITS: Limits = { wrong_keys: WRONG_KEYS, wait_ms: WAIT_MS, waiting_max: 
 
 const WRONG_KEY = "the API key is malformed, unknown or revoked";
 /** Where password managers ask. */
-export const WRONG_MASK_KEY = `${WRONG_KEY}, or it is no mask key: password managers need a key of kind mask (svc_mask_…)`;
+export const WRONG_MASK_KEY = `${WRONG_KEY}, or it is not a mask key: password managers need a key of kind mask (svc_mask_…)`;
 
 /**
  * `people`: the account of a signed-in person, for a request without a key. `judge`: what else is asked again of a request that

@@ -28,7 +28,7 @@ function addRecipient(encrypter: Encrypter, recipient: string): void {
   try {
     encrypter.addRecipient(recipient);
   } catch {
-    throw new UsageError(`--recipient ${recipient} is no age public key: it begins with age1.`);
+    throw new UsageError(`--recipient ${recipient} is not an age public key: it begins with age1.`);
   }
 }
 

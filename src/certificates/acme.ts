@@ -56,7 +56,8 @@ export function openAcme(directory: string, { key, ca_file }: { key: KeyObject; 
     async resource(name) {
       resources ??= (await ask("GET", directory)).body as Record<string, unknown>;
       const url = typeof resources === "object" && resources !== null ? resources[name] : undefined;
-      if (typeof url !== "string") throw new Error(`${directory} is no directory of an ACME server: it has no ${name}`);
+      if (typeof url !== "string")
+        throw new Error(`${directory} is not the directory of an ACME server: it has no ${name}`);
       return url;
     },
     async post(url, payload) {

@@ -104,9 +104,9 @@ test("a backup says in words which file it cannot have, and which recipient is w
   assert.deepEqual(ended("backup", `${gone}/b`), [2, `postern: ${gone} does not exist.\n`]);
   assert.deepEqual(ended("backup", "verify", `${gone}/b`), [1, `postern: ${gone}/b does not exist.\n`]);
   const full = ended("backup", "/dev/full/b");
-  assert.deepEqual(full, [2, "postern: /dev/full/b does not exist: a part of its path is no folder.\n"]);
+  assert.deepEqual(full, [2, "postern: /dev/full/b does not exist: a part of its path is not a folder.\n"]);
   const recipient = ended("backup", `${r.api.config.data_dir}/b`, "--recipient", "somebody");
-  assert.deepEqual(recipient, [2, "postern: --recipient somebody is no age public key: it begins with age1.\n"]);
+  assert.deepEqual(recipient, [2, "postern: --recipient somebody is not an age public key: it begins with age1.\n"]);
 });
 
 test("a backup is not made with a short passphrase, and one that was made with it is still opened", async () => {

@@ -98,7 +98,7 @@ function removeCommand(id: string, { json, anyway = false }: PlainOptions & { an
 
 function refuseOtherId(id: string): void {
   if (!isUuid(id))
-    throw new UsageError(`${id} is no id of an organization: \`postern organizations list\` shows them.`);
+    throw new UsageError(`${id} is not the id of an organization: \`postern organizations list\` shows them.`);
 }
 
 /** On standard error, each text once: the result alone is on standard output. */

@@ -102,7 +102,7 @@ async function stopAll({ world, close }: Opened, running: Running | null): Promi
 async function startIn({ world }: Opened, config: Config, roles: Role[]): Promise<Running> {
   world.log.info(printableConfig(config), "configuration");
   if (config.unused.length > 0)
-    world.log.warn({ unused: config.unused }, "these variables are no settings, or have no effect");
+    world.log.warn({ unused: config.unused }, "unknown settings, or settings without effect");
   const isEmpty = async () => (await judgeMasterKey(world.db, config.master_key)) === "unknown";
   await refuseEmptyDatabase(config.data_dir, isEmpty);
   const open = roles.includes("api") ? plainHttp(config) : null;

@@ -162,7 +162,7 @@ async function takeUpload(world: IntakeWorld, account: Uploader, file: Buffer): 
   if (isAhead(world, report)) throw invalid("file", "the 'file' field is a report about days to come");
   const domain = await world.db.asOrg(account.org_id, (tx) => findDomainOf(tx, account.org_id, report.policy.domain));
   if (!domain) {
-    const message = `the report is about ${report.policy.domain}, which is no domain of this organization`;
+    const message = `the report is about ${report.policy.domain}, which is not a domain of this organization`;
     throw new Refusal("domain_not_owned", message, { field: "file" });
   }
   await protectLive(account, "add to the figures of a live domain", async () => domain.environment);

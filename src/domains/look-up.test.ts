@@ -250,7 +250,7 @@ const wrong: [string, Purpose, Zone, RegExp][] = [
     "DMARC with a policy that is none",
     "dmarc",
     [[at.dmarc, "TXT", [`v=DMARC1; p=block; rua=${uri}`]]],
-    /p=block is no policy/,
+    /p=block is not a policy/,
   ],
   ["DMARC in quotes", "dmarc", [[at.dmarc, "TXT", [`"${records.dmarc.value}"`]]], /quotation marks/],
   ["DMARC with backslashes", "dmarc", [[at.dmarc, "TXT", [records.dmarc.value.replaceAll(";", "\\;")]]], /backslashes/],

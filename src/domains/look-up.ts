@@ -223,7 +223,7 @@ function dmarcHint(text: string, uri: string): string | null {
   }
   const policy = tags.get("p");
   if (policy !== undefined && !/^(?:none|quarantine|reject)$/i.test(policy)) {
-    return `p=${policy.slice(0, 40)} is no policy: it must be none, quarantine or reject.`;
+    return `p=${policy.slice(0, 40)} is not a policy: it must be none, quarantine or reject.`;
   }
   const rua = tags.get("rua");
   if (rua === undefined) return `The record names nobody for reports; add ; rua=${uri}`;

@@ -55,7 +55,8 @@ function acmeSettings(reader: Reading): AcmeConfig | null {
 
 function email({ env, problems }: Reading): string | null {
   const text = env.POSTERN_ACME_EMAIL || null;
-  if (text && !/^[^\s@]+@[^\s@]+$/.test(text)) problems.push(`POSTERN_ACME_EMAIL is "${text}", which is no address.`);
+  if (text && !/^[^\s@]+@[^\s@]+$/.test(text))
+    problems.push(`POSTERN_ACME_EMAIL is "${text}", which is not an e-mail address.`);
   return text;
 }
 

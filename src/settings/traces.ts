@@ -31,7 +31,7 @@ function headers(text: string | undefined, problems: string[]): Record<string, s
   const pairs = (text ?? "").split(",").filter((pair) => pair.trim() !== "");
   const read = pairs.map((pair) => /^\s*([\w!#$%&'*+.^`|~-]+)\s*=\s*(.*?)\s*$/.exec(pair));
   if (read.includes(null))
-    problems.push("OTEL_EXPORTER_OTLP_HEADERS holds what is no header; write name=value,name=value.");
+    problems.push("OTEL_EXPORTER_OTLP_HEADERS holds something that is not a header; write name=value,name=value.");
   return Object.fromEntries(read.flatMap((found) => (found ? [[found[1], decoded(String(found[2]))]] : [])));
 }
 

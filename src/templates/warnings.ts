@@ -54,7 +54,7 @@ function brokenLinks(html: string): Warning[] {
   return [...seen].map((href) => ({
     code: "broken_link",
     field: "html_body",
-    message: `a link goes to '${href}', which is no http, https, mailto, tel or sms address`,
+    message: `a link goes to '${href}', which is not an http, https, mailto, tel or sms address`,
   }));
 }
 

@@ -47,7 +47,7 @@ const CERTIFICATE = new Map<string, string>([
   ["CERT_SIGNATURE_FAILURE", "its signature is wrong"],
   ["CERT_CHAIN_TOO_LONG", "its chain is too long"],
   ["PATH_LENGTH_EXCEEDED", "its chain is longer than its authority allows"],
-  ["INVALID_CA", "its issuer is no authority"],
+  ["INVALID_CA", "its issuer is not an authority"],
   ["INVALID_PURPOSE", "it was not made for servers"],
   ["HOSTNAME_MISMATCH", "it is for other names"],
   ["ERR_TLS_CERT_ALTNAME_INVALID", "it is for other names"],

@@ -120,7 +120,7 @@ test("preview --watch renders the files as they are, follows each change, and st
   assert.match(first, /<iframe sandbox="" [^>]*srcdoc="&#60;p&#62;First Anna &#60;\/p&#62;&#60;script&#62;/);
   assert.match(ended.out, /missing {2}more/);
   writeFileSync(join(files, "news/template.json"), "{");
-  await until("the mistake is printed", () => /template.json is no JSON/.test(ended.err));
+  await until("the mistake is printed", () => /template.json is not JSON/.test(ended.err));
   writeFileSync(join(files, "news/template.json"), '{"name":"News","subject":"For {{name}}"}');
   await until("the next page", () => /<h1>For Anna<\/h1>/.test(readFileSync(page, "utf8")));
   stop.abort();

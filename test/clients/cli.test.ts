@@ -409,13 +409,13 @@ test("the program itself: a pipe gets JSON, and each shell its completions", asy
 test("what is wrong with a command line is said before anything is asked of the server", async () => {
   const closed = "http://127.0.0.1:9";
   for (const [words, status, sentence] of [
-    [["whoami", "--base-url", "127.0.0.1:8080"], 2, /'127\.0\.0\.1:8080' is no address of a Postern.*--base-url/],
+    [["whoami", "--base-url", "127.0.0.1:8080"], 2, /'127\.0\.0\.1:8080' is not the address of a Postern.*--base-url/],
     [["whoami", "--profile", "nobody"], 4, /there is no profile 'nobody'/],
     [["send", "--from", "a@b.example", "--to", "c@d.example", "--attach", "/nope.pdf"], 2, /--attach: \/nope\.pdf/],
     [["domains", "dns", "sender.example", "--format", "xml"], 2, /--format is table, bind, json, not 'xml'/],
     [["listen", "3000", "--events", "email.foo"], 2, /there is no event 'email\.foo'/],
     [["listen", "3000", "--secret", "short"], 2, /--secret takes a signing secret/],
-    [["templates", "preview", "templates/nope"], 2, /templates\/nope is no folder of a template/],
+    [["templates", "preview", "templates/nope"], 2, /templates\/nope is not the folder of a template/],
   ] as [string[], number, RegExp][]) {
     const { err, status: ended } = await run(words, { env: { POSTERN_BASE_URL: closed } });
     assert.equal(ended, status, `${words.join(" ")}: ${err}`);

@@ -41,7 +41,7 @@ test("--help prints how a command is used, and does nothing else", () => {
 
 test("what a command does not take is named: a word for the checks, a library that is not there", () => {
   assert.match(run("test/check.ts", "src").stderr, /^Unexpected argument 'src'\./);
-  assert.match(run("clients/run.ts", "rust").stderr, /^rust is no library; there are node, python/);
+  assert.match(run("clients/run.ts", "rust").stderr, /^rust is not a library; there are node, python/);
 });
 
 function run(script: string, ...words: string[]) {

@@ -31,7 +31,7 @@ async function ask(session: Session, verb: string, path: string, { data }: { dat
   try {
     json = text === undefined ? undefined : JSON.parse(text);
   } catch (error) {
-    throw new CliError(`--data is no JSON: ${(error as Error).message}`);
+    throw new CliError(`--data is not JSON: ${(error as Error).message}`);
   }
   const answer = await session.client().request(method, path, json === undefined ? {} : { json });
   if (answer === null) session.out.say("The answer has no body.");

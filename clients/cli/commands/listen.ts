@@ -129,7 +129,7 @@ function urlOf(target: string): string {
   const [, port, path = "/"] = /^:?(\d{1,5})(\/.*)?$/.exec(target) ?? [];
   const text = port === undefined ? target : `http://127.0.0.1:${port}${path}`;
   if (!URL.canParse(text) || !/^https?:/.test(text))
-    throw new CliError(`'${target}' is no port, no port with a path and no URL`);
+    throw new CliError(`'${target}' is neither a port, a port with a path, nor a URL`);
   return text;
 }
 

@@ -197,7 +197,7 @@ function parsed(text: string, option: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new CliError(`${option} is no JSON: ${(error as Error).message}`);
+    throw new CliError(`${option} is not JSON: ${(error as Error).message}`);
   }
 }
 

@@ -107,7 +107,7 @@ function parseRequest(text: string): Record<string, unknown> {
   try {
     return JSON.parse(text) as Record<string, unknown>;
   } catch (error) {
-    throw new CliError(`--file is no JSON: ${(error as Error).message}`);
+    throw new CliError(`--file is not JSON: ${(error as Error).message}`);
   }
 }
 

@@ -77,7 +77,7 @@ function headOf(folder: string, text: string): Partial<Fields> {
   try {
     head = JSON.parse(text);
   } catch (error) {
-    throw new CliError(`${file} is no JSON: ${(error as Error).message}`);
+    throw new CliError(`${file} is not JSON: ${(error as Error).message}`);
   }
   if (typeof head !== "object" || head === null || Array.isArray(head))
     throw new CliError(`${file} holds no JSON object`);

@@ -151,7 +151,7 @@ async function preview(session: Session, what: string, options: PreviewOptions):
   const { out } = session;
   const isFolder = isTemplate(what);
   if (!isFolder && /[/\\]/.test(what))
-    throw new CliError(`${what} is no folder of a template: it takes ${join(what, "template.json")}`);
+    throw new CliError(`${what} is not the folder of a template: it takes ${join(what, "template.json")}`);
   if (options.watch && !isFolder) throw new CliError(`--watch takes the folder of a template, and ${what} is not one`);
   const slug = isFolder ? basename(resolve(what)) : what;
   const file = resolve(options.out ?? join(mkdtempSync(join(tmpdir(), "postern-preview-")), `${basename(slug)}.html`));

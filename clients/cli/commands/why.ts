@@ -107,7 +107,7 @@ async function explainDomain(session: Session, name: string): Promise<void> {
   const domain = await client.domains.get(name).catch((error: unknown) => {
     if (error instanceof NotFoundError)
       throw new CliError(
-        `'${name}' is no id, no address and no domain of yours. Next: postern emails list`,
+        `'${name}' is neither an id, an address, nor a domain of yours. Next: postern emails list`,
         STATUS.not_found,
       );
     throw error;

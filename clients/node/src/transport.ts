@@ -302,11 +302,11 @@ function downloadOf(response: Response, limit: Limit, broken: (error: unknown) =
   return { kind: "answer", result: withMeta(pieces, metaOf(response)) };
 }
 
-/** A success whose body is no JSON did not come from Postern, or not whole. */
+/** A success whose body is not JSON did not come from Postern, or not whole. */
 function answerOf(meta: ResponseMeta, text: string): Outcome {
   const value = jsonOf(text);
   if (typeof value !== "object" || value === null) {
-    const error = new ConnectionError(`the answer (${meta.status}) is no JSON`);
+    const error = new ConnectionError(`the answer (${meta.status}) is not JSON`);
     return { kind: "failure", error, isWorthRetrying: true, retryAfterS: null };
   }
   return { kind: "answer", result: withMeta(value, meta) };

@@ -76,10 +76,10 @@ function readEvent(bytes: Uint8Array): Event {
   try {
     event = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
-    fail("malformed_body", "the webhook's body is no JSON");
+    fail("malformed_body", "the webhook's body is not JSON");
   }
   const isEvent = typeof event === "object" && event !== null && typeof (event as Event).event === "string";
-  return isEvent ? (event as Event) : fail("malformed_body", "the webhook's body is no event");
+  return isEvent ? (event as Event) : fail("malformed_body", "the webhook's body is not an event");
 }
 
 function fail(reason: SignatureFailure, message: string): never {

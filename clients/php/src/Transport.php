@@ -379,8 +379,8 @@ final class Transport
             return new Record($value, $response);
         }
 
-        // A success whose body is no JSON did not come from Postern, or not whole.
-        return new Failure(new ConnectionError("the answer ({$response->status}) is no JSON"), true, null);
+        // A success whose body is not JSON did not come from Postern, or not whole.
+        return new Failure(new ConnectionError("the answer ({$response->status}) is not JSON"), true, null);
     }
 
     private static function failureOf(Response $response, string $text): Failure

@@ -97,10 +97,10 @@ final class Webhooks
     {
         $event = json_decode($body);
         if ($event === null) {
-            self::refuse('malformed_body', "the webhook's body is no JSON");
+            self::refuse('malformed_body', "the webhook's body is not JSON");
         }
         if (!$event instanceof \stdClass || !is_string($event->event ?? null)) {
-            self::refuse('malformed_body', "the webhook's body is no event");
+            self::refuse('malformed_body', "the webhook's body is not an event");
         }
 
         return new Record($event);

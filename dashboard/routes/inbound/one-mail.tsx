@@ -61,7 +61,7 @@ const SENTENCES: Record<Mail["status"], [title: string, text: string]> = {
   failed: ["Could not be handed on", "Look at the reason below, settle it, and process the mail again."],
   quarantined: [
     "In quarantine",
-    "Nothing is done with it until somebody releases it. Release it only when it is no spam.",
+    "Nothing is done with it until somebody releases it. Release it only when it is not spam.",
   ],
   dropped: ["Put aside", "It was accepted, and nothing was done with it. It can be processed again."],
 };

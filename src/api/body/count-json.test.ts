@@ -59,7 +59,7 @@ test("one level more than the limit is too deep, and the field is named", () => 
   assert.deepEqual(count('{"b":1,"a":[[[[1]]]]}'), { kind: "too_deep", field: "a[0][0]" });
 });
 
-test("what is no JSON ends as well: open strings, lone brackets, an escape at the end", () => {
+test("what is not JSON ends as well: open strings, lone brackets, an escape at the end", () => {
   for (const text of ['{"a', '"\\', "]]]}}}", "", '{"a"', ",,,", '{,"a":[']) count(text);
 });
 

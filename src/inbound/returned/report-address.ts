@@ -37,7 +37,7 @@ export function deferUnproven(): AcceptCheck {
 export function reportHandler(world: Pick<World, "db" | "clock" | "random" | "config">): Handler {
   return async (mail) => {
     if (mail.route.kind !== "report" || mail.route.domain_id === null)
-      throw new Error("this is no mail to a report address");
+      throw new Error("this mail is not to a report address");
     const domain: DomainOfReport = {
       org_id: mail.org_id,
       id: mail.route.domain_id,

@@ -28,7 +28,7 @@ export function findAuthor(fromFields: Buffer[]): Author {
   if (fromFields.length === 0) return author("no From field");
   if (fromFields.length > 1) return author("more than one From field");
   if (domains.length === 0) return author("From holds no address");
-  if (parsed.includes(null)) return author("From holds something that is no address");
+  if (parsed.includes(null)) return author("From holds something that is not an address");
   if (domains.length > 1) return author("From holds more than one domain");
   return { domain: domains[0]!, domains, reason: "" };
 }

@@ -130,7 +130,7 @@ function tagFault(tags: Map<string, string>): string | null {
 /** Receivers take a list with a part that is no tag, or with one twice, for no record at all (RFC 6376 §3.2). */
 function listFault(text: string): string | null {
   if (parseTagList(Buffer.from(text).toString("latin1"), true) !== null) return null;
-  return "The record holds something that is no tag, or a tag twice, so receivers refuse it; publish exactly the value shown.";
+  return "The record holds something that is not a tag, or a tag twice, so receivers refuse it; publish exactly the value shown.";
 }
 
 function listed(list: string, word: string): boolean {

@@ -67,7 +67,11 @@ describe("packings that do harm", () => {
         ),
       );
     for (const junk of ["<a/>", "<!---->", "<?a b?>", "<![CDATA[]]>", "<record><row/></record>"]) {
-      assert.equal(await reasonOf(full(junk.repeat(20_000), 1)), "the report holds too much that is no record", junk);
+      assert.equal(
+        await reasonOf(full(junk.repeat(20_000), 1)),
+        "the report holds too much that is not a record",
+        junk,
+      );
     }
     assert.equal((await reportOf(full("<a/>".repeat(9_000), 1))).records.length, 1);
     assert.equal((await reportOf(full("<extension/>".repeat(15_000), 100))).records.length, 100);

@@ -117,7 +117,7 @@ function createParser(state: State, handler: LeafHandler): SaxesParser {
     sign();
     state.signs += 1;
     const max = SIGNS_FREE + SIGNS_PER_RECORD * handler.records();
-    if (state.signs > max) refuse("the report holds too much that is no record");
+    if (state.signs > max) refuse("the report holds too much that is not a record");
   };
   let attributes = 0;
   parser.on("error", () => {

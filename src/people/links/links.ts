@@ -300,7 +300,7 @@ const ADDRESS = /^[^\s@"<>()[\],;:\\]+@[^\s@"<>()[\],;:\\]+\.[^\s@"<>()[\],;:\\]
 export function checkAddress(field: string, text: string): string {
   const address = text.trim().toLowerCase();
   if (address.length <= 254 && ADDRESS.test(address)) return address;
-  throw invalid(field, `the '${field}' field is no e-mail address`);
+  throw invalid(field, `the '${field}' field is not an e-mail address`);
 }
 
 /** What a person is called, on one line; it may be empty. */

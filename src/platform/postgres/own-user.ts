@@ -76,7 +76,7 @@ export async function userName(uid: number): Promise<string> {
  */
 export async function handOver(folder: string, user: User): Promise<void> {
   const from = await lstat(folder);
-  if (!from.isDirectory()) throw new Error(`${folder} is no folder.`);
+  if (!from.isDirectory()) throw new Error(`${folder} is not a folder.`);
   await lchown(folder, user.uid, user.gid);
   for (const entry of await readdir(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);

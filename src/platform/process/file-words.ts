@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 
 const WHY: Record<string, string> = {
   ENOENT: "does not exist",
-  ENOTDIR: "does not exist: a part of its path is no folder",
+  ENOTDIR: "does not exist: a part of its path is not a folder",
   EISDIR: "is a folder",
   EACCES: "may not be used by this user",
   EPERM: "may not be used by this user",

@@ -67,7 +67,7 @@ describe("records in JSON", () => {
       [`["a","${"x".repeat(2 * RECORD_CHARS_MAX)}"]`, 1],
     ] as const) {
       const given = values(read(text, 3_000));
-      assert.deepEqual(given.slice(found), ["from here on it is no array of addresses alone"], text.slice(0, 20));
+      assert.deepEqual(given.slice(found), ["from here on it is not an array of addresses alone"], text.slice(0, 20));
       assert.equal(given.length, found + 1);
     }
     assert.deepEqual(values(read(`[{"a":${"[".repeat(100_000)}`)), [broken]);

@@ -69,7 +69,7 @@ function addressReader(decode: (raw: string) => string): JsonReader {
     broken = rest.length > RECORD_CHARS_MAX || !mayGoOn.test(rest);
     if (broken)
       records.push({
-        defect: "from here on it is no array of addresses alone",
+        defect: "from here on it is not an array of addresses alone",
         raw: rest.trim().slice(0, RAW_CHARS_MAX),
       });
     return records;

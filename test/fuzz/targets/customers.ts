@@ -287,7 +287,7 @@ const jsonBody: Target = {
     }
     if (input.length === 0) return "empty";
     const wanted = json(input);
-    assert.ok(wanted !== null, "what is no JSON was taken");
+    assert.ok(wanted !== null, "what is not JSON was taken");
     assert.deepEqual(reply.json().body, JSON.parse(JSON.stringify(wanted.value)));
     const text = JSON.stringify(wanted.value) ?? "";
     assert.doesNotMatch(text, /"__proto__":/);

@@ -209,7 +209,7 @@ def failure_of(meta: ResponseMeta, content: bytes) -> Failure:
 
 
 def value_of(meta: ResponseMeta, content: bytes, call: Call) -> Union[Any, Failure]:
-    """Of a success; None where it has no body. Another one that is no JSON did not come from Postern, or not whole."""
+    """Of a success; None where it has no body. Another one that is not JSON did not come from Postern, or not whole."""
     if call.answer == "text":
         return content.decode("utf-8")
     if call.method == "HEAD" or meta.status in WITHOUT_BODY:
@@ -219,7 +219,7 @@ def value_of(meta: ResponseMeta, content: bytes, call: Call) -> Union[Any, Failu
     except ValueError:
         value = None
     if not isinstance(value, (dict, list)):
-        return Failure(ConnectionError(f"the answer ({meta.status}) is no JSON"), True)
+        return Failure(ConnectionError(f"the answer ({meta.status}) is not JSON"), True)
     return with_meta(value, meta)
 
 

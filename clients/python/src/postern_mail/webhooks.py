@@ -76,9 +76,9 @@ def _read_event(content: bytes) -> Event:
     try:
         event = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError):
-        _fail("malformed_body", "the webhook's body is no JSON")
+        _fail("malformed_body", "the webhook's body is not JSON")
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        _fail("malformed_body", "the webhook's body is no event")
+        _fail("malformed_body", "the webhook's body is not an event")
     return cast(Event, event)
 
 

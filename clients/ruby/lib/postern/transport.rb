@@ -241,12 +241,12 @@ module Postern
       raise EOFError, "#{got} bytes of #{wanted} came" if wanted && got < wanted.to_i
     end
 
-    # A success whose body is no JSON did not come from Postern, or not whole.
+    # A success whose body is not JSON did not come from Postern, or not whole.
     def record_of(meta, text)
       value = parse(text)
       return Record.of(value, meta) if value.is_a?(Hash)
 
-      Failure.new(ConnectionError.new("the answer (#{meta.status}) is no JSON"), true, nil)
+      Failure.new(ConnectionError.new("the answer (#{meta.status}) is not JSON"), true, nil)
     end
 
     def failure_of(meta, text)

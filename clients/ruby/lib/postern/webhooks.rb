@@ -59,12 +59,12 @@ module Postern
 
     def read_event(body)
       text = body.dup.force_encoding(Encoding::UTF_8)
-      refuse("malformed_body", "the webhook's body is no JSON") unless text.valid_encoding?
+      refuse("malformed_body", "the webhook's body is not JSON") unless text.valid_encoding?
       event = JSON.parse(text)
       known = event.is_a?(Hash) && event["event"].is_a?(String)
-      known ? Record.of(event) : refuse("malformed_body", "the webhook's body is no event")
+      known ? Record.of(event) : refuse("malformed_body", "the webhook's body is not an event")
     rescue JSON::ParserError
-      refuse("malformed_body", "the webhook's body is no JSON")
+      refuse("malformed_body", "the webhook's body is not JSON")
     end
 
     def refuse(reason, message)

@@ -82,7 +82,7 @@ export function readSubmittedHead(bytes: Buffer): SubmittedResult {
 
 function headProblem(headers: readonly Header[], defects: readonly string[]): string | null {
   if (defects.includes("head_too_large")) return "the header is larger than 256 KiB or has more than 1,000 fields";
-  if (defects.includes("line_without_field")) return "the header holds a line that is no header field";
+  if (defects.includes("line_without_field")) return "the header holds a line that is not a header field";
   const seen = new Set<string>();
   for (const { name, raw } of headers) {
     const lower = name.toLowerCase();
@@ -134,7 +134,7 @@ function readSenders(headers: readonly Header[]): SubmittedHead["senders"] | str
       if (found.length === 0) return `the ${field} of the message names nobody`;
       for (const { email } of found) {
         const parsed = parseAddress(email ?? "");
-        if (!parsed.ok) return `the ${field} of the message holds what is no address: ${parsed.reason}`;
+        if (!parsed.ok) return `the ${field} of the message holds something that is not an address: ${parsed.reason}`;
         senders.push({ field, address: parsed.address });
       }
     }
