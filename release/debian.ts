@@ -88,7 +88,7 @@ function place(file: string, folder: string): void {
 }
 
 /** The unit for several Posterns of one machine, such as cells: each with its own settings and data folder, by its name. */
-export function unitOfMany(unit: string): string {
+function unitOfMany(unit: string): string {
   const own = "Environment=POSTERN_ENV_FILE=/etc/postern/%i.env POSTERN_DATA=/var/lib/postern/%i";
   const changes: [string, string][] = [
     ["Description=Postern, e-mail for products", "Description=Postern, e-mail for products (%i)"],

@@ -92,6 +92,6 @@ function PasswordFields({ email }: { email?: string }) {
 }
 
 /** The password is right, and a code is needed as well. */
-export function isCodeNeeded(error: unknown): boolean {
+function isCodeNeeded(error: unknown): boolean {
   return error instanceof Declined && error.body.code === "second_factor_needed";
 }

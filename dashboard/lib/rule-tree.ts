@@ -166,7 +166,7 @@ export function sayTree(match: Match, isInner = false): string {
 }
 
 /** One condition as a sentence part. */
-export function sayLeaf({ field, comparator, value, header_name }: LeafDraft): string {
+function sayLeaf({ field, comparator, value, header_name }: LeafDraft): string {
   const name = field === "header" ? `header ${header_name}` : (FIELD_WORDS[field] ?? field);
   if (comparator === "exists") return value === "false" ? `${name} is not there` : `${name} is there`;
   if (FLAG_FIELDS.includes(field))

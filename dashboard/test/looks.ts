@@ -29,7 +29,7 @@ export type Look = {
 export type Seen = { pages: number; violations: string[]; faults: string[] };
 
 /** The pages of a stage; `ready` is a text that stands there once it is whole. */
-export function pagesOf({ mails, records, links, inbound, templates, masked, own_mail }: Stage): Look[] {
+function pagesOf({ mails, records, links, inbound, templates, masked, own_mail }: Stage): Look[] {
   return [
     { name: "start", path: "/", ready: "Make an API key" },
     { name: "keys", path: "/keys", ready: "read at" },

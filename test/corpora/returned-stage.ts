@@ -66,7 +66,7 @@ type Parts = {
 let shared: Promise<ReturnedStage> | null = null;
 
 /** The stage that the corpora of a run share; `closeReturnedStage` ends it. */
-export function returnedStage(): Promise<ReturnedStage> {
+function returnedStage(): Promise<ReturnedStage> {
   shared ??= setReturnedStage();
   return shared;
 }

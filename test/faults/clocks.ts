@@ -12,7 +12,7 @@ import { addVerifiedDomain } from "../support/verified-domain.ts";
 import type { ScenarioOptions } from "./round.ts";
 
 const DAY_S = 86_400;
-export const SIZES_S = [1, 60, 3_600, DAY_S, 8 * DAY_S, 31 * DAY_S, 400 * DAY_S];
+const SIZES_S = [1, 60, 3_600, DAY_S, 8 * DAY_S, 31 * DAY_S, 400 * DAY_S];
 
 export type Which = "processes" | "database" | "both";
 
@@ -39,7 +39,7 @@ const DOMAIN = "clocks.example";
 const MAILBOX = `orders@${DOMAIN}`;
 
 /** Forward and back again, then back and forward again, in every size. */
-export function allSteps(sizes: readonly number[] = SIZES_S): Step[] {
+function allSteps(sizes: readonly number[] = SIZES_S): Step[] {
   return (["processes", "database", "both"] as const).flatMap((which) =>
     sizes.flatMap((size) => [size, 0, -size, 0].map((seconds) => ({ which, seconds }))),
   );

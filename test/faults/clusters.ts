@@ -64,7 +64,7 @@ export async function makeCluster(folder: string, settings: Record<string, strin
 }
 
 /** A cluster whose files are there. */
-export async function clusterIn(folder: string): Promise<Cluster> {
+async function clusterIn(folder: string): Promise<Cluster> {
   const bin = toolFolder();
   const port = await freePort();
   const control = (...args: string[]) => asServer(join(bin, "pg_ctl"), ["--pgdata", folder, "-w", ...args]);

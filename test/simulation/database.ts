@@ -39,7 +39,7 @@ export type Server = {
 type Turn = { isTaken: boolean; waiting: (() => void)[] };
 
 /** So long may a process stand still inside a transaction (idle_in_transaction_session_timeout). */
-export const IDLE_IN_TRANSACTION_MS = 15_000;
+const IDLE_IN_TRANSACTION_MS = 15_000;
 
 export function createServer(rows: Rows, statements: Map<string, Statement>): Server {
   return {

@@ -62,11 +62,11 @@ function isOffered({ http, answer, body }: Row, write: boolean): boolean {
   return answer !== "bytes" && body !== "bytes" && (write || http === "GET");
 }
 
-export function toolName({ resource, method }: Row): string {
+function toolName({ resource, method }: Row): string {
   return [...resource, method].join("_");
 }
 
-export function toolOf(name: string, row: Row): Tool {
+function toolOf(name: string, row: Row): Tool {
   const { http, summary, fields, query, needs_body } = row;
   const given = row.arguments.map(({ name, description }) => [name, { type: "string", description }] as const);
   const named = [...query, ...fields].map((field) => [field.name, schemaOf(field)] as const);

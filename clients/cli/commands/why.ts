@@ -212,7 +212,7 @@ async function limitsOf(session: Session, id: string, name: string): Promise<Rea
 }
 
 /** One reason for each recipient. */
-export function reasonsOf(email: Email, events: readonly EmailEvent[]): Reason[] {
+function reasonsOf(email: Email, events: readonly EmailEvent[]): Reason[] {
   if (email.status === "simulated")
     return [
       aboutDomain(

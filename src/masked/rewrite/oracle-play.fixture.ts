@@ -140,7 +140,7 @@ function inHtml(dice: Dice, guess: string): string {
 const FILES = ['text/csv; charset=utf-8; name="list.csv"', 'application/json; name="l.json"', "audio/x-none; name=l"];
 
 /** The contact's mail; `guess` is on its lists beside others. */
-export function contactMail(
+function contactMail(
   dice: Dice,
   guess: string,
   kind: PlayKind,
