@@ -95,7 +95,7 @@ export function printable(checks: Check[]): string {
   return [
     ...lines,
     "",
-    `${counted(count("problem"), "problem")}, ${counted(count("warning"), "warning")}, ${count("skipped")} not looked at`,
+    `${counted(count("problem"), "problem")}, ${counted(count("warning"), "warning")}, ${count("skipped")} skipped`,
   ].join("\n");
 }
 

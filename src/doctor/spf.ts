@@ -25,7 +25,7 @@ export async function checkSpfOfNames(
   addresses: readonly PoolAddress[],
 ): Promise<Check[]> {
   if (addresses.length === 0) {
-    const says = "The addresses that mail leaves from are not known, so SPF is not looked at.";
+    const says = "The addresses that mail leaves from are not known, so SPF is not checked.";
     return [skipped(NAME, says, "Publish addresses for the host name, or set POSTERN_PUBLIC_ADDRESSES.")];
   }
   const lookUps = createLookUps(resolver);
