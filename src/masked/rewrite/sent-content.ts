@@ -171,7 +171,7 @@ export function createHider(tokens: readonly Token[], key: string, linked: reado
   };
 }
 
-/** Is it nothing but a token? A mailbox alone is let out for nobody: the author's own would be. */
+/** True if it is nothing but a token. A mailbox alone is let out for nobody: the author's own would be. */
 function isTokenAlone(text: string, tokens: readonly Token[]): boolean {
   return tokens.some(({ reverse }) => text.includes(reverse) && !/[\p{L}\p{N}]/u.test(text.replaceAll(reverse, "")));
 }

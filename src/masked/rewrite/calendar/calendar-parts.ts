@@ -287,7 +287,7 @@ function tokenized(work: Work, part: Part, range: Range, { bytes, charset }: Tex
 }
 
 /**
- * Does its reader put together words that stand in two lines (RFC 3676, DelSp=yes)? Programs that know nothing of it quote them
+ * True if its reader puts together words that stand in two lines (RFC 3676, DelSp=yes). Programs that know nothing of it quote them
  * as they stand, and a token would be broken elsewhere: so each of its lines goes on as one, whatever it holds.
  */
 function isGlued(part: Part): boolean {
