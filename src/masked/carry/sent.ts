@@ -1,4 +1,4 @@
-// What contacts sent that names the owner's mailbox (masked/rewrite/sent-content.ts): which tokens stand for it, and what is
+// What contacts sent that names the owner's mailbox (masked/rewrite/sent/sent-content.ts): which tokens stand for it, and what is
 // remembered of it, for each of the people that the mail was from or for.
 
 import type { World } from "../../platform/world.ts";
@@ -7,8 +7,8 @@ import { ensureContacts } from "../addresses/contacts.ts";
 import type { IsWithin } from "../arrive/windows.ts";
 import type { FindContact } from "../lookups.ts";
 import { findContactsByDigest, findSent } from "../people-queries.ts";
-import { personDigest, type SentContent, tokenDigest } from "../rewrite/sent-content.ts";
-import type { Token } from "../rewrite/tokens.ts";
+import { personDigest, type SentContent, tokenDigest } from "../rewrite/sent/sent-content.ts";
+import type { Token } from "../rewrite/sent/tokens.ts";
 import type { AliasRow } from "../types.ts";
 
 type SentWorld = Pick<World, "db" | "clock" | "random" | "seal">;

@@ -9,7 +9,7 @@ import { type Part, parseStructure } from "../../mail/mime/parse-structure.ts";
 import { buildForward, type ForwardParts } from "./forward.ts";
 import { type Dice, diceOf } from "./random-tree.fixture.ts";
 import { fieldOf } from "./scrub/part-fields.ts";
-import { createHider } from "./sent-content.ts";
+import { createHider } from "./sent/sent-content.ts";
 
 const MAILBOX = "anna.real@home.example";
 const OTHER = "otto.walross@home.example";

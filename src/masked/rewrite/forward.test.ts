@@ -6,7 +6,7 @@ import iconv from "iconv-lite";
 import PostalMime from "postal-mime";
 import { parseMessage } from "../../mail/mime/parse-message.ts";
 import { buildForward, type ForwardParts, mailtoToLeave } from "./forward.ts";
-import { createHider } from "./sent-content.ts";
+import { createHider } from "./sent/sent-content.ts";
 
 const R = "r.aaaaaaaaaaaaaaaaaaaaaaaaaa@mask.example";
 const A = "k3x@mask.example";

@@ -13,7 +13,7 @@ import { LINE_OCTETS_MAX, toShortLines } from "../../mail/mime/write/to-seven-bi
 import { guardCalendars } from "./calendar/calendar-parts.ts";
 import { fieldReader, idsField, oneLine } from "./header-fields.ts";
 import type { Replacement } from "./scrub/replace-addresses.ts";
-import type { ContentHider } from "./sent-content.ts";
+import type { ContentHider } from "./sent/sent-content.ts";
 
 export type ForwardParts = {
   from: HeaderMailbox;

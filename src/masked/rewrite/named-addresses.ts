@@ -6,7 +6,7 @@ import { domainToASCII } from "node:url";
 import { GAP, undisguised } from "./gate/disguises.ts";
 import { base64Readings } from "./gate/encoded-readings.ts";
 import { isGlued } from "./public-providers.ts";
-import type { ContentHider } from "./sent-content.ts";
+import type { ContentHider } from "./sent/sent-content.ts";
 
 /** Beyond that it is a list, whatever else it holds. */
 export const NAMED_MAX = 10_000;

@@ -22,9 +22,9 @@ import { type BuiltReply, buildReply } from "./reply.ts";
 import { markupIn } from "./scrub/html-markup.ts";
 import { fieldOf, filenameOf } from "./scrub/part-fields.ts";
 import { shownAddress, shownReplacements } from "./scrub/shown-address.ts";
-import { createHider, personDigest, type SentContent, withoutTokens } from "./sent-content.ts";
+import { createHider, personDigest, type SentContent, withoutTokens } from "./sent/sent-content.ts";
+import type { Token } from "./sent/tokens.ts";
 import { isSameMailbox } from "./spellings.ts";
-import type { Token } from "./tokens.ts";
 
 const A = "k3x@mask.example";
 const C = "shop@example.com";

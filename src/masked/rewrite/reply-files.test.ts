@@ -5,7 +5,7 @@ import PostalMime from "postal-mime";
 import { fileMark } from "./calendar/sent-objects.ts";
 import { buildReply } from "./reply.ts";
 import { A, D, HEAD, order } from "./reply-order.fixture.ts";
-import { objectDigest } from "./sent-content.ts";
+import { objectDigest } from "./sent/sent-content.ts";
 
 const reply = (text: string) => buildReply(Buffer.from(text.replace(/\r?\n/g, "\r\n")), order());
 const kindOf = (text: string) => reply(`${HEAD}${text}`).kind;

@@ -5,7 +5,7 @@ import PostalMime from "postal-mime";
 import { guardCalendars } from "./calendar/calendar-parts.ts";
 import { buildReply, type ReplyOrder } from "./reply.ts";
 import { A, C, D, HEAD, order, R } from "./reply-order.fixture.ts";
-import { createHider } from "./sent-content.ts";
+import { createHider } from "./sent/sent-content.ts";
 
 const FROM = HEAD.replace("From: Anna <", 'From: "Lena Quokka" <');
 

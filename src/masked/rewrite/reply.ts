@@ -13,9 +13,9 @@ import { withRuns } from "./scrub/encoded-runs.ts";
 import { telling } from "./scrub/own-name.ts";
 import { createReplacer, type Replaced, type Replacement, type Replacer } from "./scrub/replace-addresses.ts";
 import { PART_LIMITS, type Replacers, type ScrubRefusal, type ScrubTools, scrubParts } from "./scrub/scrub-parts.ts";
-import { keepingSent, objectDigest, rejoining, restoring, type SentContent } from "./sent-content.ts";
+import { keepingSent, objectDigest, rejoining, restoring, type SentContent } from "./sent/sent-content.ts";
+import { isLineDigest } from "./sent/wrapped-lines.ts";
 import { type Reported, type ReportedLeak, tellLeaks, type Word, withFiles } from "./tell-leaks.ts";
-import { isLineDigest } from "./wrapped-lines.ts";
 
 export type ReplyOrder = {
   from: HeaderMailbox;

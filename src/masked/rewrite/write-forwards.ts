@@ -2,8 +2,8 @@
 import { type Encrypting, encryptMail } from "../../mail/pgp/encrypt-mail.ts";
 import { buildForward, type ForwardParts } from "./forward.ts";
 import { noticingAddresses } from "./named-addresses.ts";
-import { type ContentHider, createHider } from "./sent-content.ts";
-import type { Token } from "./tokens.ts";
+import { type ContentHider, createHider } from "./sent/sent-content.ts";
+import type { Token } from "./sent/tokens.ts";
 import { cutTrackingPixels } from "./tracking-pixels.ts";
 
 /** `is_given`: as the contact wrote it, so that the mailbox in it becomes a token. */

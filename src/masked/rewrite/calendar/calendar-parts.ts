@@ -24,7 +24,7 @@ import { isCard } from "../scrub/part-fate.ts";
 import { fieldOf, filenameOf, isCalendarPart } from "../scrub/part-fields.ts";
 import { createReplacer, type Replacement } from "../scrub/replace-addresses.ts";
 import { changedFile, octetFile, octetsOf, type TextFile } from "../scrub/text-files.ts";
-import type { ContentHider } from "../sent-content.ts";
+import type { ContentHider } from "../sent/sent-content.ts";
 import { rewriteCalendar } from "./calendar.ts";
 import { type CalendarPeople, calendarAddresses, knownPeople, namesPerson, rewritePerson } from "./calendar-person.ts";
 import { hideFileNames } from "./file-names.ts";

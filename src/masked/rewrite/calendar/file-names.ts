@@ -8,7 +8,7 @@ import { parseParameters } from "../../../mail/mime/parse-parameters.ts";
 import { type Part, parseStructure } from "../../../mail/mime/parse-structure.ts";
 import { fileHeader } from "../../../mail/mime/part-headers.ts";
 import { oneLine } from "../header-fields.ts";
-import type { ContentHider } from "../sent-content.ts";
+import type { ContentHider } from "../sent/sent-content.ts";
 
 const NAMING: Readonly<Record<string, string>> = { "content-type": "name", "content-disposition": "filename" };
 const VALUE = /^[\x21-\x7e]{1,200}$/;

@@ -5,7 +5,7 @@ import { deflateSync, gzipSync } from "node:zlib";
 import PostalMime from "postal-mime";
 import { buildReply } from "../reply.ts";
 import { A, D, HEAD, order } from "../reply-order.fixture.ts";
-import { createHider, type SentContent } from "../sent-content.ts";
+import { createHider, type SentContent } from "../sent/sent-content.ts";
 
 const NONE: SentContent = { key: "00", digests: [], tokens: [] };
 

@@ -4,14 +4,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { rounds } from "../../../test/support/rounds.ts";
-import { carrier } from "./carriers.fixture.ts";
-import { findLeaks } from "./gate/leak-gate.ts";
-import { differenceOf, KINDS, PAIRS, play } from "./oracle-play.fixture.ts";
-import { diceOf, disguise } from "./random-tree.fixture.ts";
-import { buildReply } from "./reply.ts";
-import { order } from "./reply-order.fixture.ts";
-import { createReplacer } from "./scrub/replace-addresses.ts";
+import { rounds } from "../../../../test/support/rounds.ts";
+import { carrier } from "../carriers.fixture.ts";
+import { findLeaks } from "../gate/leak-gate.ts";
+import { differenceOf, KINDS, PAIRS, play } from "../oracle-play.fixture.ts";
+import { diceOf, disguise } from "../random-tree.fixture.ts";
+import { buildReply } from "../reply.ts";
+import { order } from "../reply-order.fixture.ts";
+import { createReplacer } from "../scrub/replace-addresses.ts";
 import { createHider, keepingSent, rejoining, tokenDigest } from "./sent-content.ts";
 
 const COUNT = Number(process.env.POSTERN_ORACLE_PAIRS ?? rounds(30, 150));

@@ -1,8 +1,8 @@
 // Tokens: reverse addresses of a mailbox of the owner that stand for it in what a contact wrote, with what is special about a
 // spelling in their tag (sent-content.ts).
-import { decodeEntities } from "../../mail/mime/html-entities.ts";
-import type { Exchange } from "./scrub/replace-addresses.ts";
-import { shownAddress } from "./scrub/shown-address.ts";
+import { decodeEntities } from "../../../mail/mime/html-entities.ts";
+import type { Exchange } from "../scrub/replace-addresses.ts";
+import { shownAddress } from "../scrub/shown-address.ts";
 
 /**
  * A mailbox of the owner and its reverse address at the alias, which tokens are made of. `shown`: the reply names it as a

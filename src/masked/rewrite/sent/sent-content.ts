@@ -4,39 +4,26 @@
 // programs fetch (addresses of pictures and pages) cannot be changed on the way in, because the fetch would tell: it stays,
 // and a keyed digest of each such string is what lets it out again. A bare address is never let out so: only a token is.
 import { createHmac, createSecretKey, type KeyObject } from "node:crypto";
-import { decodeEntities } from "../../mail/mime/html-entities.ts";
-import { encodedReadings, holdsRun, type Readings } from "./gate/encoded-readings.ts";
-import { findLeaks, type Secrets } from "./gate/leak-gate.ts";
-import { mayHoldPieces, needlesOf, octetsMayHold, piecesOf } from "./gate/needles.ts";
-import { hiddenForms } from "./hidden-forms.ts";
-import { exchangeLinked } from "./mailto-links.ts";
-import {
-  BLANK,
-  brokenIn,
-  createShelf,
-  gluedIn,
-  isFetched,
-  knownAs,
-  linesOf,
-  normalLine,
-  replaceLines,
-  replaceOpaque,
-  replaceWords,
-  SCHEME,
-  type Shelf,
-  unusedIn,
-} from "./opaque-strings.ts";
-import { letterOf, withPlainLetters } from "./scrub/entity-names.ts";
-import { withoutCommentsInTags } from "./scrub/html-markup.ts";
+import { decodeEntities } from "../../../mail/mime/html-entities.ts";
+import { encodedReadings, holdsRun, type Readings } from "../gate/encoded-readings.ts";
+import { findLeaks, type Secrets } from "../gate/leak-gate.ts";
+import { mayHoldPieces, needlesOf, octetsMayHold, piecesOf } from "../gate/needles.ts";
+import { hiddenForms } from "../hidden-forms.ts";
+import { exchangeLinked } from "../mailto-links.ts";
+import { letterOf, withPlainLetters } from "../scrub/entity-names.ts";
+import { withoutCommentsInTags } from "../scrub/html-markup.ts";
 import {
   createExchanger,
   createReplacer,
   type Exchange,
   type Replaced,
   type Replacer,
-} from "./scrub/replace-addresses.ts";
-import { linkForms } from "./scrub/rewritten-links.ts";
-import { isSameMailbox } from "./spellings.ts";
+} from "../scrub/replace-addresses.ts";
+import { linkForms } from "../scrub/rewritten-links.ts";
+import { isSameMailbox } from "../spellings.ts";
+import { knownAs, linesOf, normalLine, replaceLines, replaceWords } from "./known-lines.ts";
+import { brokenIn, gluedIn, isFetched, replaceOpaque, SCHEME } from "./opaque-strings.ts";
+import { BLANK, createShelf, type Shelf, unusedIn } from "./shelf.ts";
 import { besideName, joinedToken, spelledIn, type Token, tokenFor, tokenReader, withSeparator } from "./tokens.ts";
 import { createJoiner, lineDigests } from "./wrapped-lines.ts";
 

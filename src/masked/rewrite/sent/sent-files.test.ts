@@ -2,13 +2,13 @@
 // mailbox or not.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeTransfer } from "../../mail/mime/decode-transfer.ts";
-import { defaultParseLimits } from "../../mail/mime/parse-message.ts";
-import { type Part, parseStructure } from "../../mail/mime/parse-structure.ts";
-import { buildForward } from "./forward.ts";
-import { buildReply } from "./reply.ts";
-import { A, D, HEAD, order, R } from "./reply-order.fixture.ts";
-import { fieldOf } from "./scrub/part-fields.ts";
+import { decodeTransfer } from "../../../mail/mime/decode-transfer.ts";
+import { defaultParseLimits } from "../../../mail/mime/parse-message.ts";
+import { type Part, parseStructure } from "../../../mail/mime/parse-structure.ts";
+import { buildForward } from "../forward.ts";
+import { buildReply } from "../reply.ts";
+import { A, D, HEAD, order, R } from "../reply-order.fixture.ts";
+import { fieldOf } from "../scrub/part-fields.ts";
 import { createHider } from "./sent-content.ts";
 
 const OTHER = "anna.reak@home.real.example";

@@ -4,9 +4,9 @@
 // gap, with a line end and the marks of quotes in it or not, the contact's own comes back. Where two of its lines have the
 // same words with different gaps, the shortest gap stands for both.
 import { hash } from "node:crypto";
-import { decodeEntities } from "../../mail/mime/html-entities.ts";
-import { holdsRun } from "./gate/encoded-readings.ts";
-import { markupIn } from "./scrub/html-markup.ts";
+import { decodeEntities } from "../../../mail/mime/html-entities.ts";
+import { holdsRun } from "../gate/encoded-readings.ts";
+import { markupIn } from "../scrub/html-markup.ts";
 
 /** The most lines of one mail; what a longer list has besides comes back as it was broken. */
 const LINES_MAX = 2_000;
