@@ -108,8 +108,8 @@ function begin(orgId: string, domainId: string, phase: StoredPhase, nowMs: numbe
 }
 
 /**
- * Begins at `phase`, from its first day; mail that waits for a window is looked at again. A domain that never started begins at phase 1 when none is named; for one that
- * did, 409 then: a phase that is named is meant.
+ * Begins at `phase`, from its first day; mail that waits for a window is looked at again. Without a phase, a domain that
+ * never started begins at phase 1, and one that did is refused with 409.
  */
 export async function startWarming(
   world: Core,

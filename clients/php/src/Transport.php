@@ -299,7 +299,7 @@ final class Transport
     }
 
     /**
-     * The time limit of the whole try; of a download that for each piece, which curl looks for about once a second.
+     * The time limit of a whole try; for a download, of each piece, which curl looks for about once a second.
      *
      * @param float $last when the last piece came
      * @return array<int, mixed>

@@ -209,7 +209,7 @@ def failure_of(meta: ResponseMeta, content: bytes) -> Failure:
 
 
 def value_of(meta: ResponseMeta, content: bytes, call: Call) -> Union[Any, Failure]:
-    """Of a success; None where it has no body. Another one that is not JSON did not come from Postern, or not whole."""
+    """The answer of a success; None where it has no body. One that is not JSON did not come from Postern, or not whole."""
     if call.answer == "text":
         return content.decode("utf-8")
     if call.method == "HEAD" or meta.status in WITHOUT_BODY:
