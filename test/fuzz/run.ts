@@ -13,6 +13,8 @@ const SECONDS_DEFAULT = 60;
 const WORKERS_DEFAULT = 2;
 const SHOWN_MAX = 3;
 const SHOWN_CHARS_MAX = 1_500;
+/** Of an input: a log is often all that is left of the machine that found it. */
+const SHOWN_BYTES_MAX = 12 * 1024;
 
 const USAGE =
   "npm run fuzz -- <target …|all|list|costs> [--seconds n] [--seed s] [--workers n] [--input file] [--json]";
@@ -69,14 +71,18 @@ function showFound({ target, kind, what, input, path }: Finding): void {
   const times = (shown.get(target) ?? 0) + 1;
   shown.set(target, times);
   if (times > SHOWN_MAX) return;
-  console.log(`\n${kind.toUpperCase()} in ${target} (${input.length} bytes)${path ? `: ${relative(".", path)}` : ""}`);
+  const where = path ? `: ${relative(".", path)}` : "";
+  console.log(`\n✖ ${kind.toUpperCase()} in ${target} (${input.length} bytes)${where}`);
   console.log(what.slice(0, SHOWN_CHARS_MAX));
+  if (input.length > SHOWN_BYTES_MAX) console.log("the input is too long to be shown; the seed gives it again");
+  else console.log(`the input in base64:\n${input.toString("base64").replace(/.{1000}/g, "$&\n")}`);
 }
 
 function showDone({ name, inputs, crashes, hangs, outcomes, slowest_ms, seconds }: TargetResult): void {
   const rate = Math.round(inputs / Math.max(seconds, 0.1)).toLocaleString("en");
   const figures = `${inputs.toLocaleString("en").padStart(11)} inputs, ${rate.padStart(7)}/s, ${outcomes} outcomes`;
-  console.log(`${name.padEnd(22)}${figures}, slowest ${slowest_ms} ms, ${crashes} crashes, ${hangs} hangs`);
+  const mark = crashes + hangs === 0 ? "✔" : "✖";
+  console.log(`${mark} ${name.padEnd(22)}${figures}, slowest ${slowest_ms} ms, ${crashes} crashes, ${hangs} hangs`);
 }
 
 /** No target: it plays against a whole process, and looks for dear inputs where the others look for wrong ones. */
