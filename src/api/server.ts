@@ -118,7 +118,7 @@ async function buildServer(world: World, parts: Parts): Promise<HttpServer> {
   app.addHook("onRequest", demandHost);
   answerUnknown(app);
   limitLoad(app, world, pressure);
-  if (heavy && charging) divertHeavy(app, world, { heavy, charging });
+  divertHeavy(app, world, heavy && charging ? { heavy, charging } : null);
   // Those that were handed over are counted where they came in.
   if (!find) countRequests(app, world);
 

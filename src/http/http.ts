@@ -74,6 +74,11 @@ declare module "fastify" {
     isRepeated(reply: FastifyReply, content: Buffer): Promise<boolean>;
     /** There is more in the JSON body than is read on this thread (api/heavy/heavy.ts). */
     isHeavy: boolean;
+    /**
+     * Has the request done in the process for heavy requests, where a hook before the handler finds that it takes long
+     * (api/heavy/heavy.ts). Null in that process, and where there is none.
+     */
+    aside: ((reply: FastifyReply) => Promise<FastifyReply>) | null;
     /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */
     unstorable: boolean;
   }

@@ -18,6 +18,7 @@ import {
 import { spentHere } from "../platform/fair/processor-shares.ts";
 import { createTurns } from "../platform/fair/turns.ts";
 import type { World } from "../platform/world.ts";
+import { longAside } from "./long-sources.ts";
 import { SLUG_LENGTH_MAX, SLUG_PATTERN } from "./slug.ts";
 import { SUBJECT_LENGTH_MAX } from "./sources.ts";
 import * as templates from "./templates.ts";
@@ -141,7 +142,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
     "/v1/templates",
     {
       bodyLimit: BODY_BYTES_MAX,
-      config: { heavy: true },
+      preValidation: longAside(world),
       schema: {
         operationId: "createTemplate",
         tags,
@@ -161,7 +162,7 @@ function mountWriting(api: Api, world: templates.Workshop): void {
     "/v1/templates/:id",
     {
       bodyLimit: BODY_BYTES_MAX,
-      config: { heavy: true },
+      preValidation: longAside(world),
       schema: {
         operationId: "updateTemplate",
         tags,
@@ -257,7 +258,7 @@ function mountPreview(api: Api, world: templates.Workshop): void {
     "/v1/templates/:id/preview",
     {
       bodyLimit: BODY_BYTES_MAX,
-      config: { heavy: true },
+      preValidation: longAside(world),
       schema: {
         operationId: "previewTemplate",
         tags,

@@ -113,10 +113,20 @@ async function refusingTakenSlug<T>(slug: string, work: () => Promise<T>): Promi
 
 /** One template by UUID or slug, with its bodies, or 404. */
 export async function getTemplate(world: Pick<World, "db">, orgId: string, idOrSlug: string): Promise<StoredTemplate> {
-  const reference = readReference(idOrSlug);
-  const [row] = reference ? await world.db.asOrg(orgId, (tx) => queries.findTemplate(tx, orgId, reference)) : [];
+  const row = await findTemplate(world, orgId, idOrSlug);
   if (!row) throw notFound("template");
   return row;
+}
+
+/** The same, or null where there is no such template. */
+export async function findTemplate(
+  world: Pick<World, "db">,
+  orgId: string,
+  idOrSlug: string,
+): Promise<StoredTemplate | null> {
+  const reference = readReference(idOrSlug);
+  const [row] = reference ? await world.db.asOrg(orgId, (tx) => queries.findTemplate(tx, orgId, reference)) : [];
+  return row ?? null;
 }
 
 /** True if the organization has a template with this id. */

@@ -146,11 +146,6 @@ test("what only a key decides is decided before anything is handed over", async 
 });
 
 test("operations that take long by their nature go there with any body, forms included", async () => {
-  const template = { name: "Welcome", subject: "Hi {{name}}", html_body: "<p>{{name}}</p>" };
-  const made = await handedOver(() => post("/v1/templates", template));
-  assert.deepEqual([made.count, made.result.status], [1, 201]);
-  const refused = await handedOver(() => post("/v1/templates", { ...template, html_body: "{{#if" }));
-  assert.deepEqual([refused.count, refused.result.status, refused.result.body.code], [1, 400, "template_error"]);
   const form = new FormData();
   form.set("file", new Blob(["not a report"]), "report.xml");
   const upload = await handedOver(() => post("/v1/dmarc/reports", form));
@@ -170,6 +165,37 @@ test("operations that take long by their nature go there with any body, forms in
     post("/v1/inbound-emails/simulate", { to: "nobody@example.eu", from: "c@other.example", text: "x" }),
   );
   assert.deepEqual([simulated.count, simulated.result.status], [1, 200]);
+});
+
+test("a template is read here while it is small, and its stored sources count where a preview or a change leaves them", async () => {
+  const template = { name: "Welcome", subject: "Hi {{name}}", html_body: "<p>{{name}}</p>" };
+  const long = `<p>${"{{name}}".repeat(101)}</p>`;
+  const made = await handedOver(() => post("/v1/templates", template));
+  assert.deepEqual([made.count, made.result.status], [0, 201]);
+  const large = await handedOver(() => post("/v1/templates", { ...template, slug: "large", html_body: long }));
+  assert.deepEqual([large.count, large.result.status], [1, 201]);
+  const refused = await handedOver(() => post("/v1/templates", { ...template, html_body: `${long}{{#if` }));
+  assert.deepEqual([refused.count, refused.result.status, refused.result.body.code], [1, 400, "template_error"]);
+
+  const idOf = ({ result }: typeof made) => (result.body.template as { id: string }).id;
+  const preview = (of: typeof made, body?: object) =>
+    handedOver(() => post(`/v1/templates/${idOf(of)}/preview`, body ?? "{}"));
+  const variables = { name: "Ada" };
+  const [small, stored, whole] = [
+    await preview(made, { variables }),
+    await preview(large, { variables, subject: "Other" }),
+    await preview(large, { variables, subject: "Other", html_body: "<p>{{name}}</p>", text_body: null }),
+  ];
+  assert.deepEqual([small.count, small.result.status, small.result.body.subject], [0, 200, "Hi Ada"]);
+  assert.deepEqual([stored.count, stored.result.status, stored.result.body.subject], [1, 200, "Other"]);
+  assert.match(String(stored.result.body.html_body), /^<p>(Ada){101}<\/p>$/);
+  assert.deepEqual([whole.count, whole.result.body.html_body], [0, "<p>Ada</p>"]);
+  const much = await preview(made, {
+    variables: { name: "Ada", rows: Array.from({ length: 2_000 }, (_none, n) => `${"row ".repeat(10)}${n}`) },
+  });
+  assert.deepEqual([much.count, much.result.status], [1, 200]);
+  const missing = await handedOver(() => post("/v1/templates/no-such-template/preview", "{}"));
+  assert.deepEqual([missing.count, missing.result.status], [0, 404]);
 });
 
 test("an organization that used its part of the shared thread is served by the other process, then asked to wait", async () => {

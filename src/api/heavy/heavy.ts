@@ -53,8 +53,10 @@ export function chargingOf(world: ProcessorWorld, validators: Judged): Charging 
 
 type Diverting = { heavy: HeavyProcess; charging: Charging };
 
-/** Installs it for all routes of `app`, behind authentication and the room for bodies. */
-export function divertHeavy(app: Api, world: ProcessorWorld, { heavy, charging }: Diverting): void {
+/** Installs it for all routes of `app`, behind authentication and the room for bodies. Null: all requests are done here. */
+export function divertHeavy(app: Api, world: ProcessorWorld, diverting: Diverting | null): void {
+  if (diverting === null) return void app.decorateRequest("aside", null);
+  const { heavy, charging } = diverting;
   const places = createFairPlaces(PLACES);
   const shares = processorShares(world);
   const diverted = world.metrics.counter("postern_heavy_requests_total", "Requests done in the process for heavy ones");
@@ -106,8 +108,11 @@ export function divertHeavy(app: Api, world: ProcessorWorld, { heavy, charging }
   });
   app.addHook("preValidation", async (request, reply) => {
     if (!request.isHeavy) return;
-    await answerAside(request, reply, [new Uint8Array(request.rawBody as Buffer)]);
+    await answerAside(request, reply, piecesOf(request));
     return reply;
+  });
+  app.decorateRequest("aside", function aside(this: FastifyRequest, reply: FastifyReply) {
+    return answerAside(this, reply, piecesOf(this));
   });
   app.addHook("preHandler", (request, _reply, done) => {
     charging.judged(request);
@@ -149,6 +154,11 @@ function lightBytesMax({ routeOptions }: FastifyRequest): number {
 }
 
 type Pieces = Uint8Array<ArrayBuffer>[];
+
+/** A JSON body that was read here. */
+function piecesOf({ rawBody }: FastifyRequest): Pieces {
+  return rawBody === null ? [] : [new Uint8Array(rawBody)];
+}
 
 /** The body in pieces of its own memory, whatever came together on the wire; no more than its route takes. */
 async function gather(request: FastifyRequest, payload: Readable): Promise<{ pieces: Pieces; bytes: number }> {
