@@ -14,6 +14,7 @@ import { groupFiles, writeGroup } from "./runner/groups.ts";
 import { ofProcess } from "./runner/processor.ts";
 import { makeRsaKeys } from "./runner/rsa-keys.ts";
 import { readNotes, seconds, startProgress, tableOf } from "./runner/times.ts";
+import { COMPILE_CACHE } from "./support/compile-cache.ts";
 import { readOptions } from "./support/options.ts";
 import { ALL_ROUNDS } from "./support/rounds.ts";
 import type { TestServer } from "./support/test-server.ts";
@@ -34,8 +35,6 @@ const LONG = ".long.test.ts";
 /** A file that imports it plays few rounds, and all of them with --long. */
 const ROUNDS = /\bsupport\/rounds\.ts"/;
 const SLOWEST_SHOWN = 40;
-/** Compiled modules of earlier runs: each of the many processes would compile the same ones again. */
-const COMPILE_CACHE = join(ROOT, "node_modules/.cache/postern-test");
 
 type Counts = { passed: number; failed: number; skipped: number };
 type Asked = { words: string[]; check: boolean; long: boolean; profile: boolean };

@@ -6,6 +6,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
+import { COMPILE_CACHE } from "../support/compile-cache.ts";
 import { readOptions } from "../support/options.ts";
 import { STEPS, type Step } from "./steps.ts";
 import { whyFailed } from "./why-failed.ts";
@@ -34,6 +35,7 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 const chosen = STEPS.filter(({ name }) => positionals.length === 0 || positionals.includes(name));
 const placed = (place: Step["place"]) => playAll(chosen.filter((step) => step.place === place));
 const results = [...(await Promise.all([placed("one"), placed("other")])).flat(), ...(await placed("alone"))];
