@@ -45,6 +45,9 @@ function record(row: ImportEntry, { scope_type, scope_id }: Scope) {
     diag_code: row.diag_code ?? undefined,
     note: row.note?.toWellFormed(),
     expires_at: row.expires_at ?? undefined,
+    source_message_id: row.own?.source_message_id ?? undefined,
+    feedback_type: row.own?.feedback_type ?? undefined,
+    created_at: row.own?.created_at ?? undefined,
   };
 }
 

@@ -23,7 +23,7 @@ export function insertJob(tx: Tx, orgId: string, job: { id: string; created_at: 
 export type Block = { job_id: string; position: number; row_count: number; entry_count: number; entries: Buffer };
 
 const ENTRY_FIELDS = `email text, reason text, scope_type text, scope_id text, bounce_code text, diag_code text, note text,
-  expires_at timestamptz`;
+  expires_at timestamptz, source_message_id uuid, feedback_type text, created_at timestamptz`;
 
 export function insertBlock(tx: Tx, orgId: string, block: Block) {
   return tx.execute(
@@ -167,9 +167,12 @@ export async function advance(tx: Tx, claim: Claim, position: number, leaseSecon
   return touched === 1;
 }
 
-// A UUIDv7 (RFC 9562 §5.7) of $1, made where the rows are: as text from the program, ids were half of what an import cost
+// When an entry was made: as our own export says, unless that is still to come; else now. Lists are in the order of ids.
+const CREATED_AT = "least(e.created_at, $1::timestamptz)";
+
+// A UUIDv7 (RFC 9562 §5.7) of that time, made where the rows are: as text from the program, ids were half of what an import cost
 // it. rand_a is the place in the block, so that an import's rows keep their order; a block has at most 2,019 entries.
-const ENTRY_ID = `(lpad(to_hex(floor(extract(epoch from $1::timestamptz) * 1000)::bigint), 12, '0') || '7'
+const ENTRY_ID = `(lpad(to_hex(floor(extract(epoch from ${CREATED_AT}) * 1000)::bigint), 12, '0') || '7'
   || lpad(to_hex(e.place), 3, '0') || right(replace(gen_random_uuid()::text, '-', ''), 16))::uuid`;
 
 // A block may hold an address twice, the later one stronger; one statement cannot write a row twice. The strongest reason
@@ -183,10 +186,12 @@ export function commitBlock(tx: Tx, claim: Claim, { now, position }: { now: Date
     `with listed as (
      select distinct on (${KEY})
             $2::uuid, ${ENTRY_ID}, e.email, e.reason, coalesce(e.scope_type, 'org'), coalesce(e.scope_id, ''),
-            'import:' || $5, null::uuid, e.bounce_code, e.diag_code, null, e.note, ${LONGEST}, $1::timestamptz
+            'import:' || $5, e.source_message_id, e.bounce_code, e.diag_code, e.feedback_type, e.note, ${LONGEST},
+            ${CREATED_AT}
        from suppression_import_block b,
             rows from (json_to_recordset(b.entries) as (${ENTRY_FIELDS})) with ordinality
-              as e (email, reason, scope_type, scope_id, bounce_code, diag_code, note, expires_at, place)
+              as e (email, reason, scope_type, scope_id, bounce_code, diag_code, note, expires_at, source_message_id,
+                    feedback_type, created_at, place)
       where b.org_id = $2 and b.job_id = $3 and b.position = $4
      window same as (partition by ${KEY})
       order by ${KEY}, suppression_rank(e.reason) desc, e.place),

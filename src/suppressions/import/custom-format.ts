@@ -3,11 +3,22 @@
 // a list of contacts that says that the address is fine is declined; where nothing says anything an entry is `manual`. A column of
 // yes and no whose name we do not know is asked about; its no never suppresses.
 import { addressColumn, type Columns, type Get } from "./columns.ts";
-import { accept, decline, type Format, noteOf, type Provider, type Verdict, verdictOn } from "./formats.ts";
+import {
+  accept,
+  decline,
+  type Format,
+  noteOf,
+  type OwnDetails,
+  type Provider,
+  type Verdict,
+  verdictOn,
+} from "./formats.ts";
 import { readTime } from "./read-time.ts";
 import { isNo, isYes, type kindOfFile, type Meaning, readCodes, readReason } from "./reasons.ts";
-import { readScope, SCOPE_TYPES, type ScopeType } from "./scope.ts";
+import { readScope, SCOPE_TYPES, type ScopeType, uuid } from "./scope.ts";
 
+/** As of an entry by hand. */
+const OWN_NOTE_CHARS_MAX = 1_000;
 /** Columns that are read for what they say beside the reason. */
 const SAID = new Set(["diagnostic", "error", "note", "description", "status", "code", "expiresat"]);
 
@@ -245,7 +256,7 @@ function withExpiry(judge: (get: Get) => Verdict): (get: Get) => Verdict {
   };
 }
 
-// Our own export: reason, scope_type, scope_id, bounce_code, diag_code, note, expires_at as in the API.
+// Our own export: all that the API shows of an entry, but its id and its source, which are those of the import.
 function ownRow(get: Get): Verdict {
   const meaning = get("reason") === "" ? "manual" : readReason(get("reason"));
   if (meaning === null) return decline("reason", "is not a reason that we know");
@@ -256,9 +267,22 @@ function ownRow(get: Get): Verdict {
   const scope = wide ? readScope("org", "") : readScope(scopeType, unguarded(get("scopeid")));
   if (!scope.ok) return decline("scopeid", scope.problem);
   const codes = { bounce_code: code(get("bouncecode")), diag_code: code(get("diagcode")) };
+  const note = unguarded(get("note")).slice(0, OWN_NOTE_CHARS_MAX).toWellFormed() || null;
   return withExpiry(() =>
-    verdictOn(meaning, "reason", { ...codes, scopes: [scope.scope], note: noteOf(unguarded(get("note"))) }),
+    verdictOn(meaning, "reason", { ...codes, scopes: [scope.scope], note, own: ownDetails(get) }),
   )(get);
+}
+
+// A time that a spreadsheet wrote its own way, or an id that is none, is no reason to mail an address again.
+function ownDetails(get: Get): OwnDetails {
+  const messageId = get("sourcemessageid").toLowerCase();
+  const createdAt = readTime(get("createdat"));
+  return {
+    source_message_id: uuid.test(messageId) ? messageId : null,
+    feedback_type: noteOf(unguarded(get("feedbacktype"))),
+    // Ids begin with the time since 1970.
+    created_at: createdAt !== null && createdAt >= "1970" ? createdAt : null,
+  };
 }
 
 function code(text: string): string | null {

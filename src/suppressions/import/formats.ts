@@ -36,7 +36,11 @@ export type Accepted = {
   diag_code: string | null;
   note: string | null;
   expires_at: string | null;
+  /** What Postern's own export has besides, where it has something. */
+  own?: OwnDetails;
 };
+/** `source_message_id` is a UUID, `created_at` ISO 8601 with Z. */
+export type OwnDetails = { source_message_id: string | null; feedback_type: string | null; created_at: string | null };
 /** `column` is the normalized name of the column at fault. */
 export type Declined = { ok: false; column: string; message: string };
 export type Verdict = Accepted | Declined;
@@ -92,6 +96,7 @@ export function accept(reason: Reason, more: Partial<Omit<Accepted, "ok" | "reas
     diag_code: more.diag_code ?? null,
     note: more.note ?? null,
     expires_at: more.expires_at ?? null,
+    ...(more.own === undefined ? {} : { own: more.own }),
   };
 }
 

@@ -260,8 +260,8 @@ function judgeRow(reading: Reading, row: Plain): ImportRow {
     const message = `'${printable(reading.headings.get(verdict.column) ?? verdict.column)}' ${verdict.message}`;
     return problem(reading, verdict.column, get(verdict.column), message);
   }
-  const { reason, scopes, bounce_code, diag_code, note, expires_at } = verdict;
-  return { row: reading.row, email, reason, scopes, bounce_code, diag_code, note, expires_at };
+  const { ok: _ok, ...entry } = verdict;
+  return { row: reading.row, email, ...entry };
 }
 
 // As POST /v1/suppressions refuses it: an entry that is over blocks nobody, whatever the preview would count it as.

@@ -9,7 +9,7 @@ export type Scope = { scope_type: ScopeType; scope_id: string };
 export const ORG_SCOPE: Scope = { scope_type: "org", scope_id: "" };
 export const SCOPE_ID_CHARS_MAX = 256;
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const unsafe = /[\p{Cc}\p{Cs}]/u;
 
 /** Checks and normalizes a scope; the problem is a phrase that goes on after "the 'scope_id' field". */

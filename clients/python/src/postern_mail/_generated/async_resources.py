@@ -859,10 +859,11 @@ class AsyncSuppressionsImports:
 
     async def preview(self, input: m.PreviewSuppressionImportRequest, *, options: Optional[RequestOptions] = None) -> m.SuppressionImport:
         """Read a list exported by another provider and show what a commit would add. CSV in any usual
-        encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON; a
-        file may be gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the
-        job expires after 24 hours. More than 100,000 rows are answered 202 at once: the job is
-        `reading`, and its counts grow, until it is `previewed` or `failed`."""
+        encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON,
+        also gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job
+        expires after 24 hours. More than 100,000 rows are answered 202 at once: the job is
+        `reading`, its counts grow, until it is `previewed` or `failed`. Postern's own export keeps
+        all but `id`, `source`."""
         answer: m.SuppressionImport = inside(await self._transport.request(Call("POST", "/v1/imports/suppressions/preview", json=input, has_json=True, idempotent=True), options), "job")
         return answer
 
