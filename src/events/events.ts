@@ -102,7 +102,7 @@ export async function eraseFromTimelines(
   tx: Tx,
   world: Pick<World, "clock">,
   { org_id, message_ids, named_in }: Shared,
-  about: { email: string; pattern: string },
+  about: { email: string; mention: string },
 ): Promise<void> {
   const blanked = await queries.blankAddress(tx, org_id, message_ids, about);
   const naming = await queries.findIds(tx, org_id, named_in);

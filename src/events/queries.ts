@@ -60,17 +60,17 @@ export async function findIds(tx: Tx, orgId: string, messageIds: readonly string
   return rows.map(({ id }) => id);
 }
 
-/** Takes one address out of the timelines of messages; the ids of its events. `pattern` finds it in texts. Index: event_by_message. */
+/** Takes one address out of the timelines of messages; the ids of its events. `mention` finds it in texts. Index: event_by_message. */
 export async function blankAddress(
   tx: Tx,
   orgId: string,
   messageIds: readonly string[],
-  { email, pattern }: { email: string; pattern: string },
+  { email, mention }: { email: string; mention: string },
 ): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     `update event set recipient = case when lower(recipient) = lower($3) then null else recipient end, message = null
       where org_id = $1 and message_id = any($2) and (lower(recipient) = lower($3) or message ~* $4) returning id`,
-    [orgId, messageIds, email, pattern],
+    [orgId, messageIds, email, mention],
   );
   return rows.map(({ id }) => id);
 }

@@ -29,13 +29,26 @@ export function spellings(text: string): string[] {
   return [...new Set(all)];
 }
 
-/** For `~*`: the address itself in a text, and not as the end or the beginning of a longer one. */
+const LOCAL_PART = "[:alnum:].!#$%&'*+/=?^_`{|}~-";
+/** All that is not ASCII may stand in a local part (RFC 6532 §3.2). Where the locale is C, [:alnum:] is ASCII alone. */
+const NOT_ASCII = "\\u0080-\\U0010ffff";
+
+/** For `~*`: the address itself where addresses stand, and not as the end or the beginning of a longer one. */
 export function addressPattern(email: string): string {
-  const itself = email.replace(/[^\p{L}\p{N}\s]/gu, "\\$&");
-  return `(^|[^[:alnum:].!#$%&'*+/=?^_\`{|}~-])${itself}($|[^[:alnum:].-]|\\.($|[^[:alnum:]]))`;
+  return between(`${NOT_ASCII}${LOCAL_PART}`, email);
 }
 
-/** That a text of a row holds an address, by its `addressPattern`: the pattern takes several times as long as to find the letters. */
+/** The same in what people wrote, where a quotation mark or a word without a space may stand before it: „anna@… */
+export function mentionPattern(email: string): string {
+  return between(LOCAL_PART, email);
+}
+
+function between(before: string, email: string): string {
+  const itself = email.replace(/[^\p{L}\p{N}\s]/gu, "\\$&");
+  return `(^|[^${before}])${itself}($|[^[:alnum:].-]|\\.($|[^[:alnum:]]))`;
+}
+
+/** That a text of a row holds an address, by such a pattern: the pattern takes several times as long as to find the letters. */
 export function holds(text: string, email: string, pattern: string): string {
   return `(strpos(lower(${text}), (select lower(${email}))) > 0 and ${text} ~* ${pattern})`;
 }

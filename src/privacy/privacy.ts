@@ -3,7 +3,7 @@
 import { countForwardingTo } from "../aliases/aliases.ts";
 import { countNamed } from "../audit/audit.ts";
 import type { Account } from "../http/http.ts";
-import { addressPattern } from "../http/like.ts";
+import { addressPattern, mentionPattern } from "../http/like.ts";
 import { countReceivedOf, countRulesNaming, eraseReceivedOf, listReceivedOf } from "../inbound/inbound.ts";
 import { parseAddress } from "../mail/address.ts";
 import { erasePerson, exportPerson } from "../masked/masked.ts";
@@ -19,7 +19,7 @@ import {
   listSentTo,
   type OfAddress,
 } from "../sending/sending.ts";
-import { entriesOf, removeEntriesOf } from "../suppressions/suppressions.ts";
+import { entriesOf, eraseFromImports, removeEntriesOf } from "../suppressions/suppressions.ts";
 
 export type PrivacyPorts = ErasePorts;
 type PrivacyWorld = Pick<World, "db" | "blobs" | "clock" | "random" | "seal">;
@@ -87,6 +87,7 @@ export async function eraseAddress(world: PrivacyWorld, ports: PrivacyPorts, acc
   const received = await eraseReceivedOf(world, ports, org_id, of);
   const sent = await eraseSentTo(world, ports, org_id, of);
   const masked = await erasePerson(world, account, of.email);
+  await eraseFromImports(world, org_id, of);
   const suppressions = request.suppressions ? await removeEntriesOf(world, org_id, of.email) : 0;
   const left = await world.db.asOrg(org_id, async (tx) => {
     await allowTime(tx, STATEMENT_S);
@@ -101,5 +102,5 @@ function readAddress({ environment }: Account, given: string): OfAddress {
   const parsed = parseAddress(trimmed.startsWith('"') ? trimmed : trimmed.replaceAll(" ", "+"));
   if (!parsed.ok) throw invalid("email", `the 'email' parameter is not an e-mail address: ${parsed.reason}`);
   const { email } = parsed.address;
-  return { email, pattern: addressPattern(email), environment };
+  return { email, pattern: addressPattern(email), mention: mentionPattern(email), environment };
 }

@@ -235,6 +235,20 @@ export async function failedClaims(db: Query, claim: Claim): Promise<number> {
   return rows[0]?.failed_claims ?? 0;
 }
 
+/** Takes an address out of what jobs show of their lists; `mention` finds it where a value holds more than that. */
+export function eraseShown(tx: Tx, orgId: string, { email, mention }: { email: string; mention: string }) {
+  const without = (column: string, says: string) =>
+    `(select coalesce(jsonb_agg(one order by at), '[]') from jsonb_array_elements(${column}) with ordinality as of (one, at)
+       where ${says})`;
+  return tx.execute(
+    `update suppression_import
+        set sample = ${without("sample", "one ->> 'email' <> $2 and coalesce(one ->> 'note', '') !~* $3")},
+            errors = ${without("errors", "coalesce(one ->> 'value', '') !~* $3")}
+      where org_id = $1 and (sample::text ~* $3 or errors::text ~* $3)`,
+    [orgId, email.toLowerCase(), mention],
+  );
+}
+
 /** Marks previews whose time is over and drops their blocks, up to `max` jobs. */
 export function expireJobs(tx: Tx, now: Date, max: number) {
   return tx.execute(

@@ -19,6 +19,7 @@ import type { World } from "../platform/world.ts";
 import { hasTemplate } from "../templates/templates.ts";
 import { isLonger } from "../text/is-longer.ts";
 import { ORG_SCOPE, readScope, type Scope } from "./import/scope.ts";
+import { eraseShown } from "./import-queries.ts";
 import * as queries from "./queries.ts";
 import {
   type Blocking,
@@ -416,4 +417,13 @@ export async function removeEntriesOf(
     removedSoFar += count;
     if (count < ENTRIES_OF_ADDRESS_MAX) return removedSoFar;
   }
+}
+
+/** Erases an address from the rows and errors that jobs show for 30 days. What waits for a commit goes within a day. */
+export async function eraseFromImports(
+  world: Pick<World, "db">,
+  orgId: string,
+  of: { email: string; mention: string },
+): Promise<void> {
+  await world.db.asOrg(orgId, (tx) => eraseShown(tx, orgId, of));
 }

@@ -220,6 +220,37 @@ test("a test key exports and erases what test keys made; suppressions go when th
   assert.deepEqual([erased.deleted, erased.suppressions, erased.left.suppressions], [1, 1, 0]);
 });
 
+test("mail of a longer address, in any alphabet, stays; words beside the address in a subject do not keep it", async () => {
+  const [emma, longer] = ["emma@recipient.example", "üemma@recipient.example"];
+  await r.send({ from: longer, to: "desk@in.example", subject: "longer", text: "x" });
+  await r.send({ from: emma, to: "desk@in.example", subject: "hers alone", text: "x" });
+  await r.processed("subject=longer");
+  await r.processed("subject=hers%20alone");
+  const { id } = await ask("POST", "/v1/send", {
+    from: "shop@in.example",
+    to: [emma, JOANNA],
+    subject: `通知${emma}`,
+    text_body: "x",
+  });
+  await emailWithStatus(r.api, id, ["delivered"]);
+  assert.equal((await exported(emma)).total.received, 1);
+  const erased = await erase(emma);
+  assert.deepEqual([erased.received, erased.blanked], [1, 1]);
+  assert.equal((await ask("GET", "/v1/inbound-emails?subject=longer")).total, 1);
+  assert.equal((await ask("GET", `/v1/emails/${id}`)).email.subject, "");
+});
+
+test("imports of suppressions show an erased address no more", async () => {
+  const fred = "fred@recipient.example";
+  const csv = `email,reason\n${fred},bounce\nnone,${fred}\n${fred} ${fred},bounce\nother@recipient.example,bounce\n`;
+  const { job } = await ask("POST", "/v1/imports/suppressions/preview", { csv });
+  assert.equal(job.errors.length, 2);
+  await erase("Fred@recipient.example");
+  const now = (await ask("GET", `/v1/imports/suppressions/jobs/${job.id}`)).job;
+  assert.ok(!JSON.stringify(now).includes(fred), JSON.stringify(now));
+  assert.deepEqual([now.valid_rows, now.sample.length, now.errors.length], [2, 1, 1]);
+});
+
 test("what is no address is refused, and the audit log names none", async () => {
   for (const method of ["GET", "DELETE"]) {
     const { status, body } = await r.api.ask(method, "/v1/address-data?email=nobody");

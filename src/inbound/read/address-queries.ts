@@ -2,10 +2,10 @@
 
 import { holds } from "../../http/like.ts";
 import type { Query, Tx } from "../../platform/database/db.ts";
+import type { OfAddress } from "../../sending/sending.ts";
 import { type EmailListRow, LISTED, SHOWN } from "./list-queries.ts";
 
-/** `pattern`: a regular expression that finds the address, and no longer one, in a text. */
-export type OfAddress = { email: string; pattern: string; environment: "live" | "test" };
+export type { OfAddress };
 
 /** Mail that holds the address. The findings are looked at last: they may be long. */
 const FOUND = `inbound_email e
@@ -32,7 +32,11 @@ export async function countOf(tx: Query, orgId: string, of: OfAddress): Promise<
 }
 
 /** Routing rules that name the address. */
-export async function countRules(tx: Query, orgId: string, { pattern, environment }: Omit<OfAddress, "email">) {
+export async function countRules(
+  tx: Query,
+  orgId: string,
+  { pattern, environment }: Pick<OfAddress, "pattern" | "environment">,
+) {
   const rows = await tx.query<{ n: number }>(
     `select count(*) as n from inbound_rule i
       where i.org_id = $1 and i.environment = $3 and concat_ws(' ', i.match::text, array_to_string(i.forward_to, ' ')) ~* $2`,

@@ -8,8 +8,8 @@ import { SHOWN } from "../search/list-queries.ts";
 /** Stands where an address was erased. No mail reaches it (RFC 2606 §2), and it is never suppressed. */
 export const ERASED = "erased@erased.invalid";
 
-/** `pattern`: a regular expression that finds the address, and no longer one, in a text. */
-export type OfAddress = { email: string; pattern: string; environment: "live" | "test" };
+/** Regular expressions that find the address: `pattern` where addresses stand, `mention` in what people wrote. */
+export type OfAddress = { email: string; pattern: string; mention: string; environment: "live" | "test" };
 
 /** Mail to the address, and forwards of mail from it, below an id. Its messages are looked up by their ids (offset 0), not all read again. */
 const FOUND = `(
@@ -118,10 +118,10 @@ export async function deleteMessages(tx: Tx, orgId: string, ids: readonly string
 const NAMES = "(coalesce(subject, '') || ' ' || tags::text || ' ' || metadata::text) ~* $3";
 
 /** Those of the messages whose subject, tags or metadata hold the address. */
-export async function findNaming(tx: Tx, orgId: string, ids: readonly string[], pattern: string): Promise<string[]> {
+export async function findNaming(tx: Tx, orgId: string, ids: readonly string[], mention: string): Promise<string[]> {
   const rows = await tx.query<{ id: string }>(
     `select id from message where org_id = $1 and id = any($2) and ${NAMES}`,
-    [...[orgId, ids, pattern]],
+    [...[orgId, ids, mention]],
   );
   return rows.map(({ id }) => id);
 }
@@ -135,13 +135,13 @@ export async function blankRecipient(tx: Tx, orgId: string, ids: readonly string
   );
   await tx.execute(
     `update recipient set diag_message = null where org_id = $1 and message_id = any($2) and diag_message ~* $3`,
-    [orgId, ids, of.pattern],
+    [orgId, ids, of.mention],
   );
   await tx.execute(
     `update message set subject = case when subject ~* $3 then '' else subject end,
             tags = case when tags::text ~* $3 then '[]' else tags end,
             metadata = case when metadata::text ~* $3 then '{}' else metadata end
       where org_id = $1 and id = any($2) and ${NAMES}`,
-    [orgId, ids, of.pattern],
+    [orgId, ids, of.mention],
   );
 }

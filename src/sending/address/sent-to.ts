@@ -141,7 +141,7 @@ async function eraseThese(
       const toSeveral = locked.filter(({ is_only }) => !is_only).map(({ id }) => id);
       await unpackSent(tx, orgId, [...alone, ...toSeveral]);
       await eraseTimelines(tx, world, orgId, alone);
-      const named_in = await queries.findNaming(tx, orgId, toSeveral, of.pattern);
+      const named_in = await queries.findNaming(tx, orgId, toSeveral, of.mention);
       await eraseFromTimelines(tx, world, { org_id: orgId, message_ids: toSeveral, named_in }, of);
       const blobs = await queries.deleteBodies(tx, orgId, [...alone, ...toSeveral]);
       await queries.blankRecipient(tx, orgId, toSeveral, of);
