@@ -197,3 +197,27 @@ test("a key is refused with what is wrong with it", async () => {
   const weak = await generateKey({ type: "rsa", rsaBits: 1024, ...person, config: { minRSABits: 1024 } });
   assert.match((await problemOf(weak.publicKey)) ?? "", /too weak/);
 });
+
+test("two keys pasted one after the other are refused; a key after a byte order mark is read", async () => {
+  const other = await generateKey(curve);
+  assert.equal(await problemOf(`${anna.publicKey}\n${other.publicKey}`), "holds more than one key: give one");
+  assert.equal(await problemOf(`\ufeff${anna.publicKey}`), null);
+});
+
+test("a key ends when the last of its subkeys that can encrypt does", async () => {
+  const subkeys = (...days: number[]) => days.map((n) => ({ keyExpirationTime: n * 86_400 }));
+  for (const [days, end] of [
+    [[30, 60], 60],
+    [[60, 30], 60],
+    [[30, 0], null],
+    [[30], 30],
+  ] as const) {
+    const two = await generateKey({ ...curve, subkeys: subkeys(...days), date: new Date(now) });
+    const read = await readPublicKey(two.publicKey, now + 1_000);
+    const shown = read.ok && read.key.expires_at;
+    const isRight = end === null ? shown === null : shown && Math.abs(shown.getTime() - now - end * DAY_MS) < 5_000;
+    assert.ok(isRight, `${days}: ${JSON.stringify(shown)}`);
+    const afterFirst = await encrypted(two.publicKey, { now_ms: now + 45 * DAY_MS });
+    assert.equal(afterFirst === null, end === 30, `${days}`);
+  }
+});
