@@ -24,16 +24,8 @@ describe("a list that Postern exported", () => {
   const entry = (orgId: string, known: Partial<NewEntry> & { email: string; created_at: Date }): NewEntry => ({
     org_id: orgId,
     id: api.world.random.uuid(),
-    reason: "manual",
-    scope_type: "org",
-    scope_id: "",
-    source: "delivery_event",
-    source_message_id: null,
-    bounce_code: null,
-    diag_code: null,
-    feedback_type: null,
-    note: null,
-    expires_at: null,
+    ...{ reason: "manual", scope_type: "org", scope_id: "", source: "delivery_event", source_message_id: null },
+    ...{ bounce_code: null, diag_code: null, feedback_type: null, note: null, expires_at: null },
     ...known,
   });
   const listed = async (key: string) =>
