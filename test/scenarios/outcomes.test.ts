@@ -147,6 +147,34 @@ test("mail that is not delivered by its own time expires, tried once more right 
   sink.onRcpt(() => null);
 });
 
+test("mail whose end passes between two attempts says in its webhook and its timeline what its server said last", async () => {
+  const start = (await api.ask("GET", "/v1/events")).body.next;
+  const hook = await api.ask("POST", "/v1/webhooks", { url: "https://hooks.example/x", events: ["email.bounced"] });
+  sink.onMessage(() => ({ code: 451, text: "4.7.1 Greylisted, come back" }));
+  const expires_at = new Date(clock.now() + 30 * MINUTE_MS).toISOString();
+  const id = await send(["asleep@recipient.example"], { expires_at });
+  await eventOf(id, "deferred");
+  clock.move(31 * MINUTE_MS);
+  const email = await emailWithStatus(api, id, ["expired"]);
+  sink.onMessage(() => null);
+  assert.equal(email.recipients[0].attempts, 1);
+  assert.equal(email.recipients[0].diag_message, "Greylisted, come back");
+  const reported = await until("its webhook", async () => {
+    const { body } = await api.ask("GET", `/v1/events?limit=100&after=${start}`);
+    const all = body.events.map((event: { body: string }) => JSON.parse(event.body));
+    return all.find((one: { event: string }) => one.event === "email.bounced");
+  });
+  const { event, bounce_type, bounce_code, diag_code, diag_message } = reported;
+  assert.deepEqual(
+    [event, reported.email_id, bounce_type, bounce_code, diag_code],
+    ["email.bounced", id, "soft", "451", "4.7.1"],
+  );
+  assert.match(diag_message, /^gave up after 1 attempt over \d+ min: Greylisted, come back$/);
+  const last = (await events(id)).at(-1);
+  assert.deepEqual([last?.event_type, last?.smtp_code, last?.message], ["expired", "451", diag_message]);
+  await api.ask("DELETE", `/v1/webhooks/${hook.body.webhook.id}`);
+});
+
 test("a failing name server never bounces; an absent domain bounces when still absent an hour later", async () => {
   dns.fail("broken.example", "servfail");
   const broken = await send(["anna@broken.example"]);

@@ -39,6 +39,8 @@ export type FinishRow = {
   absent_since: Date | null;
 };
 
+export type Finished = Pick<FinishRow, "message_id" | "position" | "bounce_code" | "diag_code" | "diag_message">;
+
 /** As finishDeliveries takes them. */
 const FINISHED = [
   "owner",
@@ -65,10 +67,11 @@ const FINISHED = [
  * Writes the outcomes: final ones leave the queue, others wait for their next attempt; recipients take the state, and so do
  * e-mails that have one recipient (of others: foldMessages). Each is
  * one attempt, or none (out of time, suppressed): a delivery that is sent again by hand counts from one (back-off,
- * statistics), its recipient goes on. Returns the rows that still belonged to the owner they were taken under.
+ * statistics), its recipient goes on. Returns the rows that still belonged to the owner they were taken under, with what is
+ * said of each now.
  */
 export function finishDeliveries(tx: Tx, rows: FinishRow[], now: Date) {
-  return tx.query<{ message_id: string; position: number }>(
+  return tx.query<Finished>(
     `with r as (
        select * from unnest($1::bigint[], $2::uuid[], $3::uuid[], $4::smallint[], $5::bool[], $6::text[], $7::smallint[],
          $8::timestamptz[], $9::timestamptz[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
@@ -102,7 +105,7 @@ export function finishDeliveries(tx: Tx, rows: FinishRow[], now: Date) {
             diag_message = ${said("diag_message")}, isp = ${said("isp")}
        from mine r
       where x.org_id = r.org_id and x.message_id = r.message_id and x.position = r.position
-      returning x.message_id, x.position`,
+      returning x.message_id, x.position, x.bounce_code, x.diag_code, x.diag_message`,
     [...columnsOf(rows), now],
   );
 }

@@ -165,8 +165,9 @@ export async function record(tx: Tx, world: FinishWorld, batch: Result[]): Promi
   const now = new Date(world.clock.now());
   const results = batch.map(({ row }) => row);
   const rows = await queries.finishDeliveries(tx, results, now);
-  const mine = new Set(rows.map((row) => `${row.message_id}/${row.position}`));
-  const isKept = ({ row }: Result) => mine.has(`${row.message_id}/${row.position}`);
+  const mine = new Map(rows.map((row) => [`${row.message_id}/${row.position}`, row]));
+  const finishedOf = ({ row }: Result) => mine.get(`${row.message_id}/${row.position}`);
+  const isKept = (result: Result) => finishedOf(result) !== undefined;
   const kept = batch.filter(isKept);
   if (kept.length > 0) {
     const folded = kept.filter((result) => result.several).map(({ row }) => row);
@@ -174,12 +175,20 @@ export async function record(tx: Tx, world: FinishWorld, batch: Result[]): Promi
     await recordEvents(
       tx,
       world,
-      kept.flatMap((result) => [...mayHaveArrived(world, result), result.event]),
+      kept.flatMap((result) => [...mayHaveArrived(world, result), withLastWord(result, finishedOf(result))]),
     );
   }
   const suppressed = kept.filter(({ row }) => row.status === "suppressed").map(({ event }) => toSuppressed(event));
   if (suppressed.length > 0) await addSuppressed(tx, suppressed);
   return batch.filter((result) => !isKept(result));
+}
+
+/** Mail that ends between two attempts ends with what was said at the last one, as its record does. */
+function withLastWord({ row, event }: Result, said: queries.Finished | undefined): MailEvent {
+  const isBetween = row.status === "expired" && row.attempts === row.had_attempts;
+  if (!isBetween || !said || said.diag_message === row.diag_message) return event;
+  const { bounce_code: smtp_code, diag_code: enhanced_code, diag_message } = said;
+  return { ...event, smtp_code, enhanced_code, message: `${event.message}: ${diag_message}` };
 }
 
 /** Mail that is given up with a last answer that was lost: the timeline says, before its end, that it may be there. */
