@@ -24,6 +24,7 @@ const POOLS = {
   held: [warm(18), warm(19)],
   new: [warm(10, { warmup: true })],
   young: [warm(14, { warmup: true }), warm(15, { warmup: true })],
+  full: [warm(20, { warmup: true })],
   mixed: [warm(11, { warmup: true }), warm(12)],
 };
 
@@ -105,6 +106,37 @@ async function attempts(id: string) {
   const { body } = await api.ask("GET", `/v1/emails/${id}/events`);
   return body.events.filter(({ attempt }: { attempt: number | null }) => attempt !== null);
 }
+
+describe("mail beyond the limit of its own pool", () => {
+  it("says so in its timeline, once, and leaves as soon as the limit is lifted", async () => {
+    const ids = await send("full", 53);
+    const of = () => sink.messages.filter(({ message_id }) => ids.includes(message_id.split("@")[0] as string));
+    await until("50 messages", async () => of().length >= 50);
+    const gone = of().map(({ message_id }) => message_id.split("@")[0] as string);
+    const waiting = ids.filter((id) => !gone.includes(id));
+    const tomorrow = new Date((Math.floor(clock.now() / DAY_MS) + 1) * DAY_MS).toISOString();
+    const why = "waits for tomorrow (UTC): the warm-up limit of 127.0.0.20 is reached for today";
+    const deferrals = async (id: string) => {
+      const { events } = (await api.ask("GET", `/v1/emails/${id}/events`)).body;
+      return events.filter(({ event_type }: { event_type: string }) => event_type === "deferred");
+    };
+    assert.equal(waiting.length, 3);
+    for (const id of waiting) {
+      const email = await emailWithStatus(api, id, ["deferred"], 20_000);
+      const [{ attempts: tries, diag_message, next_attempt_at }] = email.recipients;
+      assert.deepEqual([tries, diag_message, next_attempt_at], [0, why, tomorrow]);
+      const [event, again] = await deferrals(id);
+      assert.deepEqual([event.message, event.attempt, again], [why, null, undefined]);
+    }
+    const ips = [{ ip: "127.0.0.20", warmup: false }];
+    assert.equal((await api.ask("PUT", "/v1/ip-pools/full", { ips })).status, 200);
+    await arrived(ids, 30_000);
+    for (const id of waiting) {
+      await emailWithStatus(api, id, ["delivered"]);
+      assert.equal((await deferrals(id)).length, 1, "it is said once");
+    }
+  });
+});
 
 describe("a new address", () => {
   it("leaves what is beyond its limit to others of the pool", async () => {

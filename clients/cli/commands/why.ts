@@ -160,7 +160,7 @@ function aboutDomain(state: string, cause: string, next: string): Reason {
   return { recipient: null, state, cause, next };
 }
 
-/** New addresses send no more than some a day; what is over waits in silence. */
+/** New addresses send no more than some a day; what is over waits, and each mail says so in its timeline. */
 async function poolReasons(session: Session, name: string | null): Promise<Reason[]> {
   if (name === null) return [];
   const { ips } = await session.client().ipPools.get(name);

@@ -12,6 +12,7 @@ import type { Memory } from "./memory.ts";
 import { ration } from "./ration.ts";
 import { watchSteps } from "./stepped-clock.ts";
 import type { Suspended } from "./suspended.ts";
+import { tellerOfWaits } from "./waits.ts";
 
 const POLL_MS = 1_000;
 const SWEEP_MS = 30_000;
@@ -45,6 +46,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
   let running: Promise<void> | null = null;
   let sweptAtMs = 0;
   const steps = watchSteps(world);
+  const tellWaits = tellerOfWaits(world, parts.sources, (rows) => describe(world.db, rows));
   const rounds = beatOf(world, "mta claims");
 
   async function run(): Promise<void> {
@@ -59,6 +61,7 @@ export function createClaimer(world: World, parts: Parts): Claimer {
           const [suspended, held] = await Promise.all([parts.suspended.ids(), parts.held.domains()]);
           await sweepIfDue(suspended);
           more = !stopped && (await claimOnce(world, parts, { lingering, suspended, held }));
+          if (mayClaim(parts)) await tellWaits(restingSlots(parts), { crowded: suspended, held });
         } finally {
           end();
         }
@@ -103,9 +106,8 @@ type Round = { lingering: Set<number>; suspended: string[]; held: string[] };
 /** One round; true when there may be more due mail than was taken. */
 async function claimOnce(world: World, parts: Parts, { lingering, suspended, held }: Round): Promise<boolean> {
   const { leases, memory, sources, take, mark = null } = parts;
-  const own = leases.slots();
-  const resting = new Set([...new Set(own.map(({ source_id }) => source_id))].filter((id) => rests(sources, id)));
-  const slots = own.filter(({ source_id }) => !resting.has(source_id));
+  const resting = restingOf(parts);
+  const slots = leases.slots().filter(({ source_id }) => !resting.has(source_id));
   if (slots.length === 0 || !mayClaim(parts) || memory.roomInAll() <= 0) return false;
   const now = new Date(world.clock.now());
   const taken = { busy: memory.busyLanes(), crowded: [...memory.crowded(), ...suspended], held };
@@ -132,9 +134,16 @@ function mayClaim({ leases, mark }: Parts): boolean {
   return leases.mayStart() && (mark?.isFresh() ?? true);
 }
 
-/** Nothing of this address's mail may leave before tomorrow. */
-function rests(sources: Sources, sourceId: string): boolean {
-  return "wait" in sources.departure(sourceId);
+/** The addresses whose mail may not leave before tomorrow. */
+function restingOf({ leases, sources }: Pick<Parts, "leases" | "sources">): Set<string> {
+  const ids = new Set(leases.slots().map(({ source_id }) => source_id));
+  return new Set([...ids].filter((id) => "wait" in sources.departure(id)));
+}
+
+/** Behind a claim, which finds out whether there is anything left of today. */
+function restingSlots(parts: Pick<Parts, "leases" | "sources">) {
+  const resting = restingOf(parts);
+  return parts.leases.slots().filter(({ source_id }) => resting.has(source_id));
 }
 
 /** Divides the batch among the lanes, so that one long lane does not take all of it. */
