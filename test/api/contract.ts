@@ -6,7 +6,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
-import { readOptions } from "../support/options.ts";
+import { readOptions, wholeNumber } from "../support/options.ts";
 import type { PosternProcess, Posterns } from "../support/postern-process.ts";
 import { setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
@@ -51,6 +51,8 @@ const { values } = readOptions(
   },
   USE,
 );
+const examples = wholeNumber("examples", values.examples, { least: 1 }, USE);
+const seed = wholeNumber("seed", values.seed, { least: 0 }, USE);
 const tester = values.tester ?? onPath("schemathesis");
 if (!tester) {
   console.error(MISSING);
@@ -107,7 +109,6 @@ async function judge(program: string): Promise<Run[]> {
     const subjects = await makeSubjects(scene, dns);
     writeFileSync(config, testerConfiguration(subjects, described));
     writeFileSync(join(dir, EXAMPLES), testerExamples(subjects, described));
-    const examples = Number(values.examples);
     const live = { name: "live", key: scene.live_key, examples, phases: values.phases };
     const test = {
       name: "test",
@@ -147,7 +148,7 @@ async function run({ program, config, dir }: Tester, settings: Posterns, pass: P
     `--checks=${CHECKS.join(",")}`,
     `--phases=${pass.phases}`,
     `--max-examples=${pass.examples}`,
-    `--seed=${values.seed}`,
+    `--seed=${seed}`,
     "--generation-database=none",
     "--generation-allow-x00=true",
     "--continue-on-failure",

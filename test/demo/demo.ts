@@ -9,7 +9,7 @@ import Stripe from "stripe";
 import { createResolver } from "../../src/platform/dns/resolver.ts";
 import type { DnsServer } from "../support/dns-server.ts";
 import { nodeStyleResolver } from "../support/node-resolver.ts";
-import { readOptions } from "../support/options.ts";
+import { readOptions, refuse, wholeNumber } from "../support/options.ts";
 import type { PosternProcess } from "../support/postern-process.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
@@ -135,15 +135,17 @@ const { values } = readOptions(
     options: {
       json: { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
-      days: { type: "string", default: "30" },
+      days: { type: "string" },
     },
   },
   USE,
 );
 const { keep: isKept, json: isJson } = values;
-console.log("Postern demo: everything on loopback, the database included\n");
+if (values.days !== undefined && !isKept)
+  refuse("--days goes with --keep: only then a shop lives some days first.", USE);
 /** Of a shop, lived before with --keep. */
-const days = Math.max(1, Math.min(DAYS_MAX, Math.round(Number(values.days)) || DAYS_MAX));
+const days = wholeNumber("days", values.days ?? String(DAYS_MAX), { least: 1, most: DAYS_MAX }, USE);
+console.log("Postern demo: everything on loopback, the database included\n");
 const scene = await setScene({ embedded: true, env: isKept ? { POSTERN_SIGNUP: "invite" } : {} });
 let postern: PosternProcess | null = null;
 try {

@@ -2,7 +2,7 @@
 // processes and a real PostgreSQL, and compares what was acknowledged with what arrived. With --json the last line is one
 // JSON object (line.ts). Exit code 0: passed; 1: failed; 2: not known; 3: this machine lacks what it takes (said, never
 // passed). Nothing plays with none of something: options are numbers from 1 on. What each does and needs: README.md.
-import { readOptions } from "../support/options.ts";
+import { readOptions, wholeNumber } from "../support/options.ts";
 import { Lacking } from "./lacking.ts";
 import { type Line, lineOf, lineWithout } from "./line.ts";
 import { SCENARIOS } from "./scenarios.ts";
@@ -32,20 +32,19 @@ function readArguments() {
   const name = positionals[0] ?? "";
   const scenario = SCENARIOS.get(name);
   if (!scenario || positionals.length > 1) return usage();
-  const number = (text: string | undefined, fallback: number, least = 1): number => {
-    if (text === undefined) return fallback;
-    const value = /^\d{1,12}$/.test(text) ? Number(text) : -1;
-    return value >= least ? value : usage();
+  const number = (option: "rounds" | "seed" | "sends" | "rows", fallback: number, least = 1): number => {
+    const text = values[option];
+    return text === undefined ? fallback : wholeNumber(option, text, { least, most: 999_999_999_999 }, USE);
   };
-  const rounds = number(values.rounds, scenario.rounds);
+  const rounds = number("rounds", scenario.rounds);
   return {
     name,
     scenario,
     json: values.json,
     rounds: scenario.once ? 1 : rounds,
-    seed: number(values.seed, Date.now() % 1_000_000, 0),
-    ...(values.sends === undefined ? {} : { sends: number(values.sends, 0) }),
-    ...(values.rows === undefined ? {} : { rows: number(values.rows, 0) }),
+    seed: number("seed", Date.now() % 1_000_000, 0),
+    ...(values.sends === undefined ? {} : { sends: number("sends", 0) }),
+    ...(values.rows === undefined ? {} : { rows: number("rows", 0) }),
   };
 }
 

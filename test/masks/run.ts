@@ -14,11 +14,12 @@ import { buildReply } from "../../src/masked/rewrite/reply.ts";
 import { A, D, order, R } from "../../src/masked/rewrite/reply-order.fixture.ts";
 import { findAddressesIn } from "../../src/masked/rewrite/scrub/find-reverse.ts";
 import { D_IDN, shows } from "../../src/masked/rewrite/shown-reply.fixture.ts";
-import { readOptions } from "../support/options.ts";
+import { readOptions, refuse, wholeNumber } from "../support/options.ts";
 
 const ARRIVED_MIN = 0.98;
 /** Seeds that lie side by side share none of their dice. */
 const APART = 1_000_000;
+const SEED_MAX = Math.floor(Number.MAX_SAFE_INTEGER / APART) - 1;
 
 const USE = "npm run masks -- [--seed n] [--attacks n] [--innocent n] [--pairs n] [--kinds list] [--json]";
 const { values } = readOptions(
@@ -34,9 +35,13 @@ const { values } = readOptions(
   },
   USE,
 );
-const start = Number(values.seed) * APART;
-const kinds = KINDS.filter((kind) => values.kinds.split(",").includes(kind));
-if (kinds.length === 0) throw new Error(`--kinds takes some of: ${KINDS.join(", ")}`);
+const sizeOf = (option: "attacks" | "innocent" | "pairs") => wholeNumber(option, values[option], { least: 0 }, USE);
+const sizes = { attacks: sizeOf("attacks"), innocent: sizeOf("innocent"), pairs: sizeOf("pairs") };
+const start = wholeNumber("seed", values.seed, { least: 0, most: SEED_MAX }, USE) * APART;
+const named = values.kinds.split(",");
+const kinds = KINDS.filter((kind) => named.includes(kind));
+const unknown = named.filter((kind) => !KINDS.some((known) => known === kind));
+if (unknown.length > 0) refuse(`--kinds: unknown ${unknown.join(", ")}; there are ${KINDS.join(", ")}.`, USE);
 console.error(`npm run masks -- --seed ${values.seed}`);
 
 /** For the table: `bad` are leaks, or answers that differ. */
@@ -136,9 +141,9 @@ function guess(count: number) {
 }
 
 const found = {
-  attacks: await attack(Number(values.attacks)),
-  innocent: write(Number(values.innocent)),
-  oracle_pairs: guess(Number(values.pairs)),
+  attacks: await attack(sizes.attacks),
+  innocent: write(sizes.innocent),
+  oracle_pairs: guess(sizes.pairs),
 };
 if (values.json) console.log(JSON.stringify(found));
 else {

@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lacksCitus } from "../support/citus.ts";
-import { readOptions, refuse } from "../support/options.ts";
+import { readOptions, refuse, wholeNumber } from "../support/options.ts";
 import { lineOf, lineWithout } from "./line.ts";
 import { playScale } from "./play.ts";
 
@@ -19,14 +19,10 @@ function readArguments() {
     json: { type: "boolean", default: false },
   } as const;
   const { values } = readOptions({ options }, USE);
-  const [cells, organizations] = [values.cells, values.organizations].map((text) =>
-    /^\d{1,3}$/.test(text) ? Number(text) : 0,
-  );
-  if (!cells || !organizations || organizations < cells)
-    return refuse(
-      "--cells and --organizations are whole numbers from 1 to 999, and no cell is without an organization",
-      USE,
-    );
+  const cells = wholeNumber("cells", values.cells, { least: 1, most: 999 }, USE);
+  const organizations = wholeNumber("organizations", values.organizations, { least: 1, most: 999 }, USE);
+  if (organizations < cells)
+    refuse(`--organizations ${organizations} is less than --cells ${cells}: no cell is without an organization.`, USE);
   return { cells, organizations, json: values.json };
 }
 

@@ -1,5 +1,5 @@
 // npm run simulation -- [--seeds n] [--first n] [--json], or --seed n to see one: what happened in it, line by line.
-import { readOptions } from "../support/options.ts";
+import { readOptions, wholeNumber } from "../support/options.ts";
 import { runCampaign } from "./campaign.ts";
 import { playSeed } from "./play.ts";
 
@@ -16,11 +16,8 @@ const { values } = readOptions(
   USE,
 );
 
-function number(text: string, least = 0): number {
-  const value = /^\d{1,15}$/.test(text) ? Number(text) : -1;
-  if (value >= least) return value;
-  console.error(USE);
-  process.exit(2);
+function number(option: "seeds" | "first" | "seed", text: string): number {
+  return wholeNumber(option, text, { least: option === "seeds" ? 1 : 0 }, USE);
 }
 
 async function showOne(seed: number): Promise<boolean> {
@@ -48,5 +45,7 @@ async function showMany(first: number, seeds: number): Promise<boolean> {
 }
 
 const ok =
-  values.seed === undefined ? showMany(number(values.first), number(values.seeds, 1)) : showOne(number(values.seed));
+  values.seed === undefined
+    ? showMany(number("first", values.first), number("seeds", values.seeds))
+    : showOne(number("seed", values.seed));
 process.exitCode = (await ok) ? 0 : 1;

@@ -18,6 +18,20 @@ export function readOptions<Config extends ParseArgsConfig>(config: Config, use:
   }
 }
 
+/** What was given behind `option`, a whole number within `bounds`; ends the process as `refuse` does where it is none. */
+export function wholeNumber(
+  option: string,
+  text: string,
+  bounds: { least: number; most?: number },
+  use: string,
+): number {
+  const { least, most = Number.MAX_SAFE_INTEGER } = bounds;
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : -1;
+  if (value >= least && value <= most) return value;
+  const range = bounds.most === undefined ? `of ${least} or more` : `from ${least} to ${most}`;
+  return refuse(`--${option} ${JSON.stringify(text)} is not a whole number ${range}.`, use);
+}
+
 /** Ends the process with 2, wrong usage, after the sentence and the line that says how the command is used. */
 export function refuse(sentence: string, use: string): never {
   console.error(`${sentence}\n${use}`);

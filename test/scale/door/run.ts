@@ -4,7 +4,7 @@ import { Agent } from "node:https";
 import { percentile } from "../../../bench/support/load.ts";
 import { type BehindDoor, type CellBehindDoor, SHARED_HOST, setBehindDoor } from "../../support/cells-door.ts";
 import { hasNginx } from "../../support/nginx.ts";
-import { readOptions, refuse } from "../../support/options.ts";
+import { readOptions, wholeNumber } from "../../support/options.ts";
 import { rawSmtp } from "../../support/raw-smtp.ts";
 
 const USE = "npm run scale -- door [--cells n --requests n --json]";
@@ -18,10 +18,8 @@ function readArguments() {
     json: { type: "boolean", default: false },
   } as const;
   const { values } = readOptions({ allowPositionals: true, options }, USE);
-  const [cells = 0, requests = 0] = [values.cells, values.requests].map((text) =>
-    /^\d{1,5}$/.test(text) ? Number(text) : 0,
-  );
-  if (cells < 1 || cells > 20 || requests < 1) refuse("--cells is a number from 1 to 20, --requests one above 0", USE);
+  const cells = wholeNumber("cells", values.cells, { least: 1, most: 20 }, USE);
+  const requests = wholeNumber("requests", values.requests, { least: 1, most: 99_999 }, USE);
   return { cells, requests, json: values.json };
 }
 

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { join, resolve } from "node:path";
 import { BEGIN_AS_SYSTEM } from "../../../src/platform/database/session-settings.ts";
 import { inheritedEnv } from "../../support/inherited-env.ts";
-import { readOptions, refuse } from "../../support/options.ts";
+import { readOptions, wholeNumber } from "../../support/options.ts";
 import { type Scene, setScene } from "../../support/scene.ts";
 import { connectToRows } from "../../support/table-digests.ts";
 
@@ -16,8 +16,7 @@ const ENV = { POSTERN_BACKUP_PASSPHRASE: "a passphrase for a trial" };
 function readArguments() {
   const options = { mails: { type: "string", default: "200000" }, json: { type: "boolean", default: false } } as const;
   const { values } = readOptions({ allowPositionals: true, options }, USE);
-  const mails = /^\d{1,7}$/.test(values.mails) ? Number(values.mails) : 0;
-  if (mails < 1) refuse("--mails is a number from 1 to 9,999,999", USE);
+  const mails = wholeNumber("mails", values.mails, { least: 1, most: 9_999_999 }, USE);
   return { mails, json: values.json };
 }
 

@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readOptions, refuse } from "../../support/options.ts";
+import { readOptions, wholeNumber } from "../../support/options.ts";
 import { hasPgBouncer } from "../../support/pgbouncer.ts";
 import { playPooler } from "./play.ts";
 import { verdictOf } from "./verdict.ts";
@@ -19,11 +19,8 @@ function readArguments() {
     json: { type: "boolean", default: false },
   } as const;
   const { values } = readOptions({ allowPositionals: true, options }, USE);
-  for (const name of SIZES) {
-    if (/^[1-9]\d{0,2}$/.test(values[name])) continue;
-    refuse(`--${name} ${values[name]} is not a whole number from 1 to 999`, USE);
-  }
-  const [nodes, connections, seconds] = SIZES.map((name) => Number(values[name])) as [number, number, number];
+  const sizes = SIZES.map((name) => wholeNumber(name, values[name], { least: 1, most: 999 }, USE));
+  const [nodes, connections, seconds] = sizes as [number, number, number];
   return { nodes, connections, seconds, json: values.json };
 }
 

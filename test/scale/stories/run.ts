@@ -5,7 +5,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { lacksCitus } from "../../support/citus.ts";
-import { readOptions, refuse } from "../../support/options.ts";
+import { readOptions, refuse, wholeNumber } from "../../support/options.ts";
 import { playStories, storiesOf } from "./play.ts";
 
 const CELLS_MAX = 16;
@@ -15,9 +15,7 @@ const USE = `npm run scale -- stories [--cells 1..${CELLS_MAX} --json] [word of 
 function readArguments() {
   const options = { cells: { type: "string", default: "4" }, json: { type: "boolean", default: false } } as const;
   const { values, positionals } = readOptions({ allowPositionals: true, options }, USE);
-  const cells = Number(values.cells);
-  if (!Number.isInteger(cells) || cells < 1 || cells > CELLS_MAX)
-    return refuse(`--cells ${values.cells} is not a whole number from 1 to ${CELLS_MAX}`, USE);
+  const cells = wholeNumber("cells", values.cells, { least: 1, most: CELLS_MAX }, USE);
   const files = storiesOf(positionals.slice(1));
   if (files.length === 0) return refuse("no scenario has such a name", USE);
   return { cells, files, json: values.json };
