@@ -1,20 +1,11 @@
 // The file that holds the master key when no variable does: how a key is written, and how the file is made. Not here: whether
 // the database was sealed with this key (platform/storage/master-key.ts).
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileWords } from "../platform/process/file-words.ts";
 import { IDS_FILE } from "../platform/storage/data-folder.ts";
+import { makeFolders } from "../platform/storage/make-folders.ts";
 
 /** 32 bytes in hex or base64; null for anything else. */
 export function readKey(text: string): Buffer | null {
@@ -48,7 +39,7 @@ function textOf(path: string): string {
 
 /** Makes the folder and the file of a new key, unless the file is there. */
 export function makeIfAbsent(path: string): true {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o755 });
+  makeFolders(dirname(path), 0o755);
   if (existsSync(path)) return true;
   // Without a list of databases a key is one that was put there: data-folder.ts.
   writeFileSync(join(dirname(path), IDS_FILE), "", { flag: "a", mode: 0o600 });

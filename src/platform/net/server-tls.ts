@@ -1,11 +1,12 @@
 // The certificate our servers show: the one that was issued to us, the operator's files, or a self-signed one made at the
 // first start and kept in the data folder. Files that are replaced (a renewal) are read again without a restart.
 import { X509Certificate } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { linkSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createSecureContext, type SecureContext } from "node:tls";
 import type { Config, Role } from "../../config.ts";
 import { keyFileWords } from "../../text/tls-words.ts";
+import { makeFolders } from "../storage/make-folders.ts";
 import type { World } from "../world.ts";
 import { makeSelfSigned } from "./self-signed.ts";
 import { showCertificate } from "./served-certificate.ts";
@@ -76,7 +77,7 @@ function selfSignedFiles(config: Config, nowMs: number): Files {
   const hosts = [...new Set([config.mx_host, config.hostname])];
   const { key, cert } = makeSelfSigned(hosts, nowMs);
   const draft = `${path}.${process.pid}`;
-  mkdirSync(config.data_dir, { recursive: true });
+  makeFolders(config.data_dir);
   writeFileSync(draft, key + cert, { mode: 0o600, flush: true });
   try {
     linkSync(draft, path);

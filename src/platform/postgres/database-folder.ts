@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { makeFolders } from "../storage/make-folders.ts";
 
 const ELSEWHERE = "/var/lib/postern";
 const NAME_FILE = "database-name";
@@ -66,7 +67,7 @@ async function openFor(cluster: string, dataDir: string): Promise<void> {
 async function newPlace(dataDir: string, elsewhere: string): Promise<DatabasePlace> {
   const inside = { folder: join(dataDir, "postgres"), moved: false, unused: null };
   if (process.getuid?.() !== 0) return inside;
-  await mkdir(dataDir, { recursive: true, mode: 0o711 });
+  makeFolders(dataDir, 0o711);
   if (await canPass(dirname(dataDir))) return inside;
   const name = randomBytes(16).toString("hex");
   const folder = join(elsewhere, name);

@@ -24,6 +24,7 @@ import { tmpdir, totalmem } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { isAlive } from "../process/process-alive.ts";
+import { makeFolders } from "../storage/make-folders.ts";
 import type { Cluster } from "./embedded-postgres-admission.ts";
 import { admission, writeAs } from "./embedded-postgres-admission.ts";
 import { type PostgresBinaries, program, type RunAs } from "./embedded-postgres-binaries.ts";
@@ -41,7 +42,7 @@ const MIB = 1024 * 1024;
 /** Makes and checks the folders around the cluster. Throws a sentence when the server's user cannot reach them. */
 export async function prepareFolders(dataDir: string, tcp: boolean, user?: User): Promise<Cluster> {
   const asRoot = process.getuid?.() === 0;
-  await mkdir(dataDir, { recursive: true, mode: asRoot ? 0o711 : 0o700 });
+  makeFolders(dataDir, asRoot ? 0o711 : 0o700);
   const folder = await realpath(dataDir);
   const clusterDir = join(folder, "cluster");
   const runAs = user ?? (asRoot ? await unprivilegedUser(folder, clusterDir) : null);

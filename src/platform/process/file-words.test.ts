@@ -35,6 +35,13 @@ describe("a failure of the file system in words", () => {
     assert.equal(fileWords(error), `${path} cannot be made: ${mounted} is on a file system that is read-only`);
   });
 
+  it("says of a folder that cannot be made which folder above it keeps it out, or that a file stands there", () => {
+    const error = (code: string, path: string) => Object.assign(new Error(), { code, syscall: "mkdir", path });
+    const path = join(dir, "b", "data");
+    assert.match(String(fileWords(error("EACCES", path))), /data cannot be made: /);
+    assert.equal(fileWords(error("EEXIST", path)), `${path} is a file, where a folder should be`);
+  });
+
   it("names no reason for a folder that cannot be made where it sees none", () => {
     const path = join(dir, "a", "data");
     const error = Object.assign(new Error(), { code: "ENOENT", syscall: "mkdir", path });

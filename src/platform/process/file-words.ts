@@ -13,6 +13,8 @@ const WHY: Record<string, string> = {
   EDQUOT: "is on a disk whose quota is used up",
   EMFILE: "cannot be opened: this process has too many open files",
 };
+/** No folder was made for what is above it. */
+const UNMADE = new Set(["ENOENT", "EACCES", "EPERM", "EROFS"]);
 /** Commands by root work as the owner of the data folder, who is somebody else. */
 const OF_USER = new Set(["EACCES", "EPERM"]);
 
@@ -21,8 +23,9 @@ export function fileWords(error: unknown, path?: string): string | null {
   const failure = error as NodeJS.ErrnoException;
   const at = path ?? failure.path;
   if (at === undefined) return null;
+  if (failure.syscall === "mkdir" && failure.code === "EEXIST") return `${at} is a file, where a folder should be`;
   // Node reports ENOENT for folders that are made with their parents, whatever kept it from making them.
-  if (failure.syscall === "mkdir" && failure.code === "ENOENT") {
+  if (failure.syscall === "mkdir" && UNMADE.has(failure.code ?? "")) {
     return `${at} cannot be made: ${whyNoFolderBelow(nearestFolder(at)) ?? "its file system takes no new folders"}`;
   }
   const why = WHY[failure.code ?? ""];

@@ -3,7 +3,7 @@
 // threads and the processes that it starts have that user too. Nothing is written as root in a folder that another user may
 // write, and no link is followed there. Not here: which number is free, and who has which name (own-user.ts).
 import { spawnSync } from "node:child_process";
-import { chmod, lstat, mkdir, readdir, realpath } from "node:fs/promises";
+import { chmod, lstat, readdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { FoundConfig } from "../../config.ts";
@@ -11,6 +11,7 @@ import { type HeldPlaces, NONE_HELD } from "../net/held-places.ts";
 import { findDatabase } from "../postgres/database-folder.ts";
 import { makeCluster, serverOf } from "../postgres/embedded-postgres-maker.ts";
 import { giveTo, type NamedUser, NOBODY, nameOf, ownUser, userNamed } from "../postgres/own-user.ts";
+import { makeFolders } from "../storage/make-folders.ts";
 import { fileWords } from "./file-words.ts";
 import { UsageError } from "./usage-error.ts";
 
@@ -146,10 +147,12 @@ async function strangeThing(folder: string): Promise<string | null> {
 async function giveDataFolder(config: RootConfig, user: NamedUser): Promise<void> {
   const { uid } = await nearest(config.data_dir);
   if (uid === user.uid) return; // what is absent is made by that user
-  await mkdir(config.data_dir, { recursive: true, mode: 0o711 }).catch((error: Error) => {
-    const why = fileWords(error) ?? error.message;
+  try {
+    makeFolders(config.data_dir, 0o711);
+  } catch (error) {
+    const why = fileWords(error) ?? (error as Error).message;
     throw new Error(`the data folder ${config.data_dir} cannot be used (${why}); set POSTERN_DATA to another folder.`);
-  });
+  }
   const folder = await realpath(config.data_dir);
   if (config.database_url === null) {
     const database = await databaseIn(folder);

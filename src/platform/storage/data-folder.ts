@@ -2,8 +2,9 @@
 // one: an empty database would answer mail for all its domains with 550, and API keys with 401. So each start notes the
 // database's id in the folder, and an empty database is refused where the folder holds anything of another. A master key
 // alone counts too, unless the folder says that it was made here and has had no database yet (an empty list of ids).
-import { appendFile, mkdir, readdir, readFile } from "node:fs/promises";
+import { appendFile, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolders } from "./make-folders.ts";
 
 /** One id a line. It is made empty, before the master key, by the first start. */
 export const IDS_FILE = "database-ids";
@@ -34,7 +35,7 @@ export async function refuseEmptyDatabase(dataDir: string, isEmpty: () => Promis
 export async function noteDatabase(dataDir: string, id: string): Promise<void> {
   const known = (await idsIn(dataDir)) ?? "";
   if (known.split("\n").includes(id)) return;
-  await mkdir(dataDir, { recursive: true });
+  makeFolders(dataDir);
   await appendFile(join(dataDir, IDS_FILE), `${id}\n`, { mode: 0o600, flush: true });
 }
 
