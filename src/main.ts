@@ -58,17 +58,18 @@ const program = new Command("postern")
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : USAGE_STATUS));
 
 async function run(): Promise<void> {
-  const name = commandIn(process.argv.slice(2));
+  const words = process.argv.slice(2);
+  const first = commandIn(words);
+  const isOwn = GROUPS.some(({ names }) => names.includes(first));
+  const client = isOwn ? null : await import("../clients/cli/cli.ts");
+  const name = client === null ? first : client.commandIn(words);
   const named = GROUPS.find(({ names }) => names.includes(name));
   for (const group of named ? [named] : GROUPS) await group.add(program);
   for (const command of program.commands) command.helpGroup("On this machine:");
   program.hook("preAction", () => refuseEnvFile(name));
   if (named && name !== "start") noticeLostOutput();
-  if (!named) {
-    const { addClientCommands, processSurroundings } = await import("../clients/cli/cli.ts");
-    addClientCommands(program, processSurroundings());
-  }
-  await program.parseAsync();
+  if (client !== null && !named) client.addClientCommands(program, client.processSurroundings());
+  await program.parseAsync(client === null ? words : client.wordsFor(program, words), { from: "user" });
 }
 
 /** The command that is named, also behind `--env-file`. */

@@ -12,6 +12,7 @@ import { addSend } from "./commands/send.ts";
 import { addTemplates } from "./commands/templates.ts";
 import { addWhy } from "./commands/why.ts";
 import { STATUS } from "./exit.ts";
+import { COMMON_OPTIONS, leadingOptions, optionsBehindName } from "./options-first.ts";
 import type { Surroundings } from "./session.ts";
 
 /** What goes on is closed in this time after Ctrl-C. */
@@ -29,12 +30,23 @@ export function addClientCommands(program: Command, around: Surroundings): void 
   addApi(program, around);
   addMcp(program, around);
   addCompletion(program, around);
+  program.addHelpText("after", `\n${COMMON_OPTIONS.join(", ")} may stand before a command as well as behind it.`);
   for (const command of all(program)) {
     command
       .exitOverride((error) => endUsage(error, around))
       .showSuggestionAfterError(true)
       .showHelpAfterError("(--help says more)");
   }
+}
+
+/** The command that is named, also behind options that every command takes; "" for none. */
+export function commandIn(words: readonly string[]): string {
+  return leadingOptions(words).rest[0] ?? "";
+}
+
+/** The words of a command line as commander reads them: such options stand behind the command's name. */
+export function wordsFor(program: Command, words: readonly string[]): string[] {
+  return optionsBehindName(words, program);
 }
 
 function all(command: Command): Command[] {

@@ -2,7 +2,7 @@
 // The client commands alone: the program of the npm package postern-mail-cli, for machines that Postern itself does not run on.
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import { addClientCommands, processSurroundings } from "./cli.ts";
+import { addClientCommands, processSurroundings, wordsFor } from "./cli.ts";
 import { STATUS } from "./exit.ts";
 
 const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
@@ -15,7 +15,7 @@ const program = new Command("postern")
   .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? STATUS.ok : STATUS.usage));
 addClientCommands(program, processSurroundings());
 
-program.parseAsync().catch((error: unknown) => {
+program.parseAsync(wordsFor(program, process.argv.slice(2)), { from: "user" }).catch((error: unknown) => {
   if (error instanceof CommanderError) return; // said already, and the status is set
   process.stderr.write(`postern: ${(error as Error).message}\n`);
   process.exit(STATUS.failed);

@@ -1,6 +1,6 @@
 // The client commands against a running server: real HTTP, real SMTP and DNS on loopback.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { Webhook as StandardWebhooks } from "standardwebhooks";
 import { readOperations } from "../../clients/cli/commands/resources.ts";
@@ -403,7 +404,49 @@ test("the program itself: a pipe gets JSON, and each shell its completions", asy
   assert.deepEqual([me.status, JSON.parse(me.out).environment], [0, "live"]);
   assert.equal((await words("nonsense")).status, 2);
   for (const shell of ["bash", "zsh", "fish"]) assert.match((await run(["completion", shell])).out, /templates/);
+  const { out: script } = await words("completion", "bash");
+  const offered = (typed: string[]) => {
+    const ask = `COMP_WORDS=(postern ${typed.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${typed.length}; _postern; echo "\${COMPREPLY[*]}"`;
+    return spawnSync("bash", ["-c", `complete() { :; }\n${script}\n${ask}`], { encoding: "utf8" }).stdout.trim();
+  };
+  assert.equal(offered(["--profile", "test", "--js"]), "--json");
+  assert.equal(offered(["--profile", "test", "emails", "l"]), "list");
+  assert.equal(offered(["domains", "get", "shop.example", "--qu"]), "--quiet");
+  assert.equal(offered(["send", "--from", "a@b.example", "--to", "send", "--dry"]), "--dry-run");
   assert.equal((await run(["completion", "cmd"])).status, 2);
+});
+
+test("what every command takes may stand before the command, and between its words", async () => {
+  const words = async (...args: string[]) => {
+    const env = { ...process.env, POSTERN_API_KEY: api.live_key, POSTERN_BASE_URL: "http://127.0.0.1:9" };
+    const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ["ignore", "pipe", "pipe"] });
+    const [read, failed] = [text(child.stdout), text(child.stderr)];
+    const [status] = (await once(child, "close")) as [number | null];
+    return { status, out: await read, err: await failed };
+  };
+  const before = await words("--base-url", base, "--json", "domains", "list", "--limit", "1");
+  assert.deepEqual([before.status, JSON.parse(before.out).domains.length], [0, 1], before.err);
+  const between = await words("domains", `--base-url=${base}`, "list", "--limit", "1");
+  assert.deepEqual([between.status, JSON.parse(between.out).domains.length], [0, 1], between.err);
+  const both = await words("--base-url", "http://127.0.0.1:1", "whoami", "--base-url", base);
+  assert.equal(both.status, 0, both.err);
+  const unknown = await words("--profile", "nobody", "whoami");
+  assert.match(unknown.err, /^postern: there is no profile 'nobody'/);
+  assert.equal(unknown.status, 4);
+  assert.match((await words("--json", "nonsense")).err, /^error: unknown command 'nonsense'/);
+  const local = await words("--json", "config");
+  assert.deepEqual([local.status, typeof JSON.parse(local.out)], [0, "object"], local.err);
+  assert.match((await words("--profile", "a", "config")).err, /unknown option '--profile'/);
+});
+
+test("a flag of a field takes true or false, and help lists choices within the width", async () => {
+  const wrong = await run(["domains", "update", "sender.example", "--active", "maybe"]);
+  assert.deepEqual([wrong.status, wrong.err], [2, "postern: --active takes true or false, not 'maybe'\n"]);
+  const help = spawnSync(process.execPath, [MAIN, "masked", "aliases", "create", "--help"], { encoding: "utf8" });
+  assert.deepEqual(
+    help.stdout.split("\n").filter((line) => line.length > 80),
+    [],
+  );
 });
 
 test("what is wrong with a command line is said before anything is asked of the server", async () => {

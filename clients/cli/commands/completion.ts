@@ -1,6 +1,7 @@
 // `postern completion bash|zsh|fish`: what the shell offers at Tab, out of the commands that there are.
 import type { Command } from "commander";
 import { CliError } from "../exit.ts";
+import { COMMON_OPTIONS } from "../options-first.ts";
 import { acting, type Session, type Surroundings, withGlobals } from "../session.ts";
 
 export function addCompletion(program: Command, around: Surroundings): void {
@@ -16,7 +17,9 @@ type Choice = { path: string; words: string[] };
 function choicesOf(command: Command, path = ""): Choice[] {
   const below = command.commands.filter((one) => one.name() !== "help");
   const options = command.options.flatMap(({ long }) => long ?? []);
-  const own = { path, words: [...below.map((one) => one.name()), ...options] };
+  // Those that every command takes may stand before its name: options-first.ts.
+  const common = path === "" ? COMMON_OPTIONS : [];
+  const own = { path, words: [...below.map((one) => one.name()), ...options, ...common] };
   return [own, ...below.flatMap((one) => choicesOf(one, `${path} ${one.name()}`.trim()))];
 }
 
@@ -28,15 +31,19 @@ function scriptOf(program: Command, shell: string): string {
   throw new CliError("the shells are bash, zsh and fish");
 }
 
+function knownPaths(choices: Choice[]): string[] {
+  return choices.map(({ path }) => path).filter((path) => path !== "");
+}
+
 function bash(choices: Choice[]): string {
   const cases = choices.map(({ path, words }) => `    "${path}") words="${words.join(" ")}" ;;`);
+  // A word that is no command is the value of an option, or an argument.
   return `_postern() {
-  local path="" word words="" at
+  local path="" words="" at
+  local known="|${knownPaths(choices).join("|")}|"
   for ((at = 1; at < COMP_CWORD; at++)); do
-    word="\${COMP_WORDS[at]}"
-    case "$word" in -*) ;; *) path="$path $word" ;; esac
+    case "$known" in *"|\${path:+$path }\${COMP_WORDS[at]}|"*) path="\${path:+$path }\${COMP_WORDS[at]}" ;; esac
   done
-  path="\${path# }"
   case "$path" in
 ${cases.join("\n")}
   esac
@@ -48,15 +55,21 @@ complete -o default -F _postern postern`;
 function fish(choices: Choice[]): string {
   const lines = choices.flatMap(({ path, words }) => {
     const plain = words.filter((word) => !word.startsWith("-"));
-    const seen = path === "" ? "__fish_use_subcommand" : `__postern_at ${path}`;
+    const seen = `__postern_at ${path}`.trim();
     const options = words
       .filter((word) => word.startsWith("--"))
       .map((word) => `complete -c postern -n '${seen}' -l ${word.slice(2)}`);
     return [...(plain.length > 0 ? [`complete -c postern -f -n '${seen}' -a '${plain.join(" ")}'`] : []), ...options];
   });
-  return `function __postern_at
-  set -l words (commandline -opc | string match -v -- '-*')
-  test "$words[2..]" = "$argv"
+  return `set -g __postern_paths ${knownPaths(choices)
+    .map((path) => `'${path}'`)
+    .join(" ")}
+function __postern_at
+  set -l path
+  for word in (commandline -opc)[2..]
+    contains -- (string join ' ' $path $word) $__postern_paths; and set -a path $word
+  end
+  test "$path" = "$argv"
 end
 ${lines.join("\n")}`;
 }

@@ -115,7 +115,7 @@ function addOperation(group: Command, around: Surroundings, row: Row): void {
 function addField(command: Command, { name, kind, values, description }: Field): void {
   const flag = kebab(name);
   if (TAKEN.has(flag) || command.options.some(({ long }) => long === `--${flag}`)) return;
-  const word = values ? values.join("|") : kind === "json" ? "json" : kind === "number" ? "number" : "text";
+  const word = values ? "choice" : kind === "json" ? "json" : kind === "number" ? "number" : "text";
   const text =
     kind === "boolean" ? `--${flag} [true|false]` : kind === "list" ? `--${flag} <text...>` : `--${flag} <${word}>`;
   const about = shortened(description);
@@ -176,7 +176,11 @@ async function bodyOf(session: Session, row: Row, options: Record<string, unknow
 function optionValue({ name, kind }: Field, options: Record<string, unknown>): [string, unknown][] {
   const given = options[camel(kebab(name).replaceAll("-", "_"))];
   if (given === undefined) return [];
-  if (kind === "boolean") return [[name, given === true || given === "true"]];
+  if (kind === "boolean") {
+    if (given !== true && given !== "true" && given !== "false")
+      throw new CliError(`--${kebab(name)} takes true or false, not '${given}'`);
+    return [[name, given !== "false"]];
+  }
   if (kind === "number") {
     if (!/^-?\d+(\.\d+)?$/.test(String(given))) throw new CliError(`--${kebab(name)} takes a number, not '${given}'`);
     return [[name, Number(given)]];
