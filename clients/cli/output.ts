@@ -50,17 +50,23 @@ type Row = Record<string, unknown>;
 /** What people look for first in a list. */
 const FIRST = [
   "id",
+  "event_type",
+  "operation",
   "email",
+  "address",
   "domain",
   "name",
   "slug",
   "status",
   "state",
+  "outcome",
   "event",
   "to",
+  "to_address",
   "recipient",
   "subject",
   "from",
+  "from_address",
   "reason",
   "webhook_url",
   "type",
@@ -97,7 +103,9 @@ function columnsOf(rows: readonly Row[]): string[] {
   const plain = [...names].filter(isPlain);
   const placed = (list: string[]): string[] => list.filter((name) => plain.includes(name));
   const others = plain.filter((name) => !FIRST.includes(name) && !LAST.includes(name));
-  return [...placed(FIRST), ...placed(LAST), ...others];
+  const isReference = (name: string): boolean => name.endsWith("_id");
+  const said = others.filter((name) => !isReference(name));
+  return [...placed(FIRST), ...placed(LAST), ...said, ...others.filter(isReference)];
 }
 
 function isShortList(value: unknown): boolean {

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { readEvents } from "../../clients/cli/events.ts";
+import { tableOf } from "../../clients/cli/output.ts";
 import { type Ended, type Given, nothingYet, runClient } from "../support/client-commands.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
 import { type PlayedServer, startPlayedServer } from "../support/played-server.ts";
@@ -96,6 +97,20 @@ test("api refuses a body where none can be, and an unknown method, before anythi
     assert.match(err, sentence);
   }
   assert.deepEqual(server.asked, []);
+});
+
+test("a table of 80 columns shows what happened and to whom, before when and before other ids", () => {
+  const [id, at] = ["01a22669-2fa0-77f1-9071-ba95d0066055", "2026-11-29T08:36:38.997Z"];
+  const headOf = (row: object) =>
+    tableOf([{ id, ...row }], { width: 80, paint: (_style, text) => text })
+      .split("\n")[0]
+      ?.split(/ +/);
+  const change = { at, actor: "key", key_id: id, name: "First live key", operation: "createDomain" };
+  assert.deepEqual(headOf(change), ["id", "operation", "name", "actor"]);
+  const event = { event_type: "delivered", recipient: "anna@recipient.example", timestamp: at, attempt: 1 };
+  assert.deepEqual(headOf(event), ["id", "event_type", "recipient"]);
+  const alias = { org_id: id, domain_id: id, address: "help", domain: "shop.example", action: "webhook" };
+  assert.deepEqual(headOf(alias), ["id", "address", "domain", "action"]);
 });
 
 test("an answer without a body is a success", async () => {
