@@ -9,6 +9,6 @@ Gem::Specification.new do |spec|
   spec.authors = ["Postern"]
   spec.license = "MIT"
   spec.required_ruby_version = ">= 3.0"
-  spec.files = Dir["lib/**/*.rb", "sig/**/*.rbs"] + ["README.md"]
+  spec.files = Dir["lib/**/*.rb", "sig/**/*.rbs"] + ["LICENSE", "README.md"]
   spec.require_paths = ["lib"]
 end

@@ -1,8 +1,11 @@
 // The generator leaves nothing out silently.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { readDescription } from "../../clients/generate/read.ts";
 
+const CLIENTS = join(import.meta.dirname, "../../clients");
 const answer = (schema: object) => ({ 200: { description: "", content: { "application/json": { schema } } } });
 
 function described(operation: object) {
@@ -25,4 +28,11 @@ test("an operation without a place in surface.json is an error, and so is a plac
 test("an object without a name of its own is an error that names its fields", () => {
   const openapi = described({ responses: answer({ type: "object", properties: { a: { type: "string" } } }) });
   assert.throws(() => readDescription(openapi, { listThings: PLACE }), /an object with the fields a has no name/);
+});
+
+test("each library brings the licence that it names", () => {
+  const licence = readFileSync(join(CLIENTS, "../LICENSE"), "utf8");
+  for (const folder of ["node", "python", "ruby", "php", "go"])
+    assert.equal(readFileSync(join(CLIENTS, folder, "LICENSE"), "utf8"), licence, folder);
+  assert.match(readFileSync(join(CLIENTS, "ruby/postern-mail.gemspec"), "utf8"), /spec\.files = .*"LICENSE"/);
 });
