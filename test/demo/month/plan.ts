@@ -149,14 +149,14 @@ function mailOf({ name, email }: Customer, order: number, dice: Chance): Mail {
       metadata,
     };
   if (chance < 0.62) {
-    const subject = `Your order A-${order - 30} is on its way`;
+    const shipped = `A-${order - 30}`;
     return {
       kind: "shipping",
       from: "Nordkiosk <orders@shop.example>",
       to,
-      subject,
+      subject: `Your order ${shipped} is on its way`,
       tags: ["order", "shipping"],
-      metadata,
+      metadata: { order: shipped },
     };
   }
   if (chance < 0.8) {
