@@ -88,7 +88,7 @@ async function setupCommand(options: Options): Promise<void> {
     env: process.env,
     settings,
     notices: answers.notices || standing("POSTERN_ACME_EMAIL") || null,
-    wait_ms: options.wait ? minutes(options.waitMinutes) * MINUTE_MS : 0,
+    wait_ms: minutes(options.waitMinutes) * (options.wait ? MINUTE_MS : 0),
     is_terminal: !isQuiet && process.stdout.isTTY,
     prepare: becomeOwner,
     // The steps say what goes wrong.

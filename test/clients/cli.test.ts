@@ -456,6 +456,11 @@ test("what is wrong with a command line is said before anything is asked of the 
     [["whoami", "--profile", "nobody"], 4, /there is no profile 'nobody'/],
     [["send", "--from", "a@b.example", "--to", "c@d.example", "--attach", "/nope.pdf"], 2, /--attach: \/nope\.pdf/],
     [["domains", "dns", "sender.example", "--format", "xml"], 2, /--format is table, bind, json, not 'xml'/],
+    [
+      ["domains", "add", "late.example", "--wait", "--timeout", "soon"],
+      2,
+      /--timeout takes a number of minutes, not 'soon'/,
+    ],
     [["listen", "3000", "--events", "email.foo"], 2, /there is no event 'email\.foo'/],
     [["listen", "3000", "--secret", "short"], 2, /--secret takes a signing secret/],
     [["templates", "preview", "templates/nope"], 2, /templates\/nope is not the folder of a template/],

@@ -34,6 +34,7 @@ export function addDomains(program: Command, around: Surroundings): void {
 
 async function add(session: Session, name: string, options: AddOptions): Promise<void> {
   refuseFormat(options.format ?? "table");
+  const minutes = minutesOf(options.timeout ?? String(WAIT_MINUTES));
   const { out } = session;
   const client = session.client();
   const asked = { domain: name, type: options.type ?? "outbound", ...(options.warmed ? { warming: "warmed" } : {}) };
@@ -49,7 +50,7 @@ async function add(session: Session, name: string, options: AddOptions): Promise
   }
   // The one JSON document comes at the end; what has to be published is needed before.
   if (out.isJson) out.say(`Publish these records:\n${zoneOf(domain.domain, records)}`);
-  const verified = await waitVerified(session, domain.id, Number(options.timeout ?? WAIT_MINUTES));
+  const verified = await waitVerified(session, domain.id, minutes);
   if (out.isJson) out.data({ domain: verified, records: (await client.domains.dns(domain.id)).records });
   else if (verified.verified) out.line(`${out.paint("green", "verified")}  ${domain.domain}`);
   if (!verified.verified)
@@ -59,9 +60,13 @@ async function add(session: Session, name: string, options: AddOptions): Promise
     );
 }
 
+function minutesOf(text: string): number {
+  if (/^\d{1,5}(\.\d+)?$/.test(text)) return Number(text);
+  throw new CliError(`--timeout takes a number of minutes, not '${text}'`);
+}
+
 async function waitVerified(session: Session, id: string, minutes: number) {
   const { out, signal } = session;
-  if (!Number.isFinite(minutes) || minutes < 0) throw new CliError("--timeout takes minutes");
   const client = session.client();
   const until = Date.now() + minutes * 60_000;
   let shown = "";
