@@ -446,7 +446,10 @@ describe("the doctor and the outside world", () => {
   it("reads the certificate's last day", async () => {
     const authority = makeCertificateAuthority(dir);
     const judge = async (days: number) => {
-      const { cert, key } = authority.issue(["mail.example.eu"], { from_days: -100, until_days: days });
+      const { cert, key } = authority.issue(["mail.example.eu", "mx.mail.example.eu"], {
+        from_days: -100,
+        until_days: days,
+      });
       writeFileSync(join(dir, "cert.pem"), cert);
       writeFileSync(join(dir, "key.pem"), key);
       const files = { POSTERN_TLS_CERT: join(dir, "cert.pem"), POSTERN_TLS_KEY: join(dir, "key.pem") };

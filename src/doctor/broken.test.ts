@@ -43,6 +43,15 @@ async function portOf(server: Server | HttpServer): Promise<number> {
   return (server.address() as { port: number }).port;
 }
 
+/** Settings with a certificate of their own, in files that begin with `name`. */
+function certified(name: string, hosts: string[], life: { from_days?: number; until_days?: number }) {
+  const { cert, key } = makeCertificateAuthority(dir).issue(hosts, life);
+  const files = { POSTERN_TLS_CERT: join(dir, `${name}.pem`), POSTERN_TLS_KEY: join(dir, `${name}-key.pem`) };
+  writeFileSync(files.POSTERN_TLS_CERT, cert);
+  writeFileSync(files.POSTERN_TLS_KEY, key);
+  return files;
+}
+
 let well: Record<string, string>;
 
 before(async () => {
@@ -57,7 +66,7 @@ before(async () => {
   mx = createServer((socket) => socket.end(`220 mx.${HOST} ESMTP\r\n`));
   running = createHttpServer((_request, response) => response.end("{}"));
   const authority = makeCertificateAuthority(dir);
-  const { cert, key } = authority.issue([HOST]);
+  const { cert, key } = authority.issue([HOST, `mx.${HOST}`]);
   writeFileSync(join(dir, "cert.pem"), cert);
   writeFileSync(join(dir, "key.pem"), key);
   mkdirSync(join(dir, "data"), { mode: 0o700 });
@@ -297,15 +306,36 @@ const SITUATIONS: Broken[] = [
   },
   {
     name: "a certificate near its end",
-    breaks: async () => {
-      const { cert, key } = makeCertificateAuthority(dir).issue([HOST], { from_days: -85, until_days: 5 });
-      writeFileSync(join(dir, "old.pem"), cert);
-      writeFileSync(join(dir, "old-key.pem"), key);
-      return { change: { POSTERN_TLS_CERT: join(dir, "old.pem"), POSTERN_TLS_KEY: join(dir, "old-key.pem") } };
-    },
+    breaks: async () => ({ change: certified("old", [HOST], { from_days: -85, until_days: 5 }) }),
     check: "certificate",
     status: "warning",
     says: /old\.pem expires in [45] days\.$/,
+    remedy: /^Renew it/,
+  },
+  {
+    name: "a certificate that names no mail server here",
+    breaks: async () => ({ change: certified("other", ["www.example.eu"], {}) }),
+    check: "certificate",
+    status: "warning",
+    says: new RegExp(`other\\.pem does not name mx\\.${HOST}, ${HOST}: who checks the name of a mail server `),
+    remedy: /^Take one that names every host here/,
+  },
+  {
+    name: "a certificate that browsers do not take for the API",
+    breaks: async () => ({
+      change: { ...certified("mail-only", [`mx.${HOST}`], {}), POSTERN_HTTPS: `${V4}:0` },
+    }),
+    check: "certificate",
+    status: "problem",
+    says: new RegExp(`mail-only\\.pem does not name ${HOST}: no browser and no client of the API accepts it\\.$`),
+    remedy: /^Take one that names every host here/,
+  },
+  {
+    name: "a certificate of tomorrow",
+    breaks: async () => ({ change: certified("early", [HOST, `mx.${HOST}`], { from_days: 1, until_days: 90 }) }),
+    check: "certificate",
+    status: "problem",
+    says: /early\.pem is not valid before \d{4}-\d\d-\d\dT\d\d:\d\dZ\.$/,
     remedy: /^Renew it/,
   },
   {

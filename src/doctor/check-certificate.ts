@@ -2,6 +2,7 @@
 // and whether the API can be reached without encryption.
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
 import { createSecureContext } from "node:tls";
 import { findCertificate, type Stored } from "../certificates/queries.ts";
 import type { Config, FoundConfig } from "../config.ts";
@@ -21,7 +22,7 @@ const LEFT_SHARE_MIN = 0.2;
 export async function checkCertificate(config: FoundConfig): Promise<Check> {
   if (config.acme) return await checkIssued(config, config.acme.directory);
   const { tls_cert_file, tls_key_file } = config;
-  if (tls_cert_file && tls_key_file) return await checkFiles(tls_cert_file, tls_key_file);
+  if (tls_cert_file && tls_key_file) return await checkFiles(config, tls_cert_file, tls_key_file);
   const says = "Neither POSTERN_ACME nor POSTERN_TLS_CERT is set: mail servers are offered a self-signed certificate.";
   const remedy = "Set POSTERN_ACME=on, or POSTERN_TLS_CERT and POSTERN_TLS_KEY.";
   if (config.https === null) return skipped(NAME, says, remedy);
@@ -44,13 +45,14 @@ function againAt({ renew_at }: Stored): string {
   return `Postern asks again at ${renew_at.toISOString().slice(0, 16)}Z; \`postern certificates renew\` asks at once.`;
 }
 
-async function checkFiles(certFile: string, keyFile: string): Promise<Check> {
+async function checkFiles(config: FoundConfig, certFile: string, keyFile: string): Promise<Check> {
   try {
     const cert = await readFile(certFile);
-    const { validFrom, validTo } = new X509Certificate(cert);
+    const read = new X509Certificate(cert);
     createSecureContext({ cert, key: await readFile(keyFile) });
-    const life = { not_before: new Date(validFrom), not_after: new Date(validTo) };
-    return judge(certFile, life, { why: "", remedy: "Renew it; Postern reads it again by itself." });
+    const life = { not_before: new Date(read.validFrom), not_after: new Date(read.validTo) };
+    const judged = judge(certFile, life, { why: "", remedy: "Renew it; Postern reads it again by itself." });
+    return judged.status === "ok" ? (checkNames(config, certFile, read) ?? judged) : judged;
   } catch (error) {
     return problem(
       NAME,
@@ -60,12 +62,32 @@ async function checkFiles(certFile: string, keyFile: string): Promise<Check> {
   }
 }
 
+/** Null where it names all hosts of this installation that others come to. */
+function checkNames(config: FoundConfig, certFile: string, cert: X509Certificate): Check | null {
+  const { https, base_url, mx_host, hostname } = config;
+  const web = https === null ? [] : [new URL(base_url).hostname];
+  const isMissing = (host: string): boolean => !isLocal(host) && isIP(host) === 0 && !cert.checkHost(host);
+  const missing = [...new Set([mx_host, hostname, ...web])].filter(isMissing);
+  if (missing.length === 0) return null;
+  const says = `${certFile} does not name ${missing.join(", ")}:`;
+  const remedy = "Take one that names every host here, or let Postern get one: POSTERN_ACME=on.";
+  return web.some(isMissing)
+    ? problem(NAME, `${says} no browser and no client of the API accepts it.`, remedy)
+    : warning(
+        NAME,
+        `${says} who checks the name of a mail server sends it no mail, or sends without encryption.`,
+        remedy,
+      );
+}
+
 type Life = { not_before: Date; not_after: Date };
 
 function judge(what: string, { not_before, not_after }: Life, { why, remedy }: { why: string; remedy: string }): Check {
   const leftMs = not_after.getTime() - createClock({}).now();
   const share = leftMs / (not_after.getTime() - not_before.getTime());
   const left = leftMs >= DAY_MS ? `${Math.floor(leftMs / DAY_MS)} days` : `${Math.floor(leftMs / 3_600_000)} hours`;
+  if (leftMs > not_after.getTime() - not_before.getTime())
+    return problem(NAME, `${what} is not valid before ${not_before.toISOString().slice(0, 16)}Z.${why}`, remedy);
   if (leftMs < 0) return problem(NAME, `${what} has expired.${why}`, remedy);
   if (share < LEFT_SHARE_MIN) return warning(NAME, `${what} expires in ${left}.${why}`, remedy);
   return why === ""
