@@ -321,7 +321,7 @@ export function keepingSent(replacer: Replacer, { sent, restored, seed, taken, o
   const isSent = (spelled: string) => digests.has(tokenDigest(sent.key, spelled));
   const isKnown = (plain: string) => digests.has(sentDigest(sent.key, plain));
   const isAlone = (plain: string) => {
-    const letters = plain.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "").toLowerCase();
+    const letters = plain.replace(/^[^\p{L}\p{N}]+|(?<![^\p{L}\p{N}])[^\p{L}\p{N}]+$/gu, "").toLowerCase();
     return sent.tokens.some(({ email }) => letters === email.toLowerCase());
   };
   const isSpelled = (piece: string, plain: string) =>
