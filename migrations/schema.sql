@@ -675,6 +675,7 @@ create policy tenant on event as permissive for all using ((( SELECT postern_sys
 create table event_listener (
   org_id uuid not null,
   until timestamp with time zone not null,
+  since timestamp with time zone,
   constraint event_listener_pkey PRIMARY KEY (org_id),
   constraint event_listener_org_id_fkey FOREIGN KEY (org_id) REFERENCES organization(id)
 );

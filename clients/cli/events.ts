@@ -7,11 +7,15 @@ export type Source = { base_url: string; api_key: string; types: string[]; after
 
 const AGAIN_MS = 1_000;
 
-/** Events from now on (or behind `after`), until `signal` aborts. Throws where the server refuses. */
+/**
+ * Events from now on (or behind `after`), until `signal` aborts. Throws where the server refuses. `onTrouble` gets a sentence
+ * where the connection is lost, and where events are missing.
+ */
 export async function* readEvents(
   { base_url, api_key, types, after, signal }: Source,
-  onLost: (why: string) => void,
+  onTrouble: (sentence: string) => void,
 ): AsyncGenerator<ReceivedEvent> {
+  const onLost = (why: string) => onTrouble(`the connection was lost (${why}); trying again`);
   let last = after;
   while (!signal.aborted) {
     try {
@@ -27,6 +31,10 @@ export async function* readEvents(
       if (response.status >= 400 && response.status < 500 && response.status !== 429) throw await refusal(response);
       if (response.ok && response.body) {
         for await (const received of parse(response.body)) {
+          if ("gap_until" in received) {
+            onTrouble(`events before ${received.gap_until} may be missing: they were not kept`);
+            continue;
+          }
           last = received.id;
           // Without an event it says where reading began: lost before the first one, it goes on there.
           if (received.event !== null) yield received;
@@ -47,8 +55,10 @@ async function refusal(response: Response): Promise<CliError> {
   return new CliError(body.error ?? `the server answered ${response.status}`, status);
 }
 
+type Parsed = ReceivedEvent | { id: string; event: null } | { gap_until: string };
+
 /** https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as Postern writes it: one line of data an event. */
-async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<ReceivedEvent | { id: string; event: null }> {
+async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<Parsed> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const piece of stream as unknown as AsyncIterable<Uint8Array>) {
@@ -62,7 +72,8 @@ async function* parse(stream: ReadableStream<Uint8Array>): AsyncGenerator<Receiv
       );
       text = text.slice(end + 2);
       const [id, event, body] = [fields.get("id"), fields.get("event"), fields.get("data")];
-      if (id && event && body !== undefined) yield { id, event, body };
+      if (event === "gap" && body !== undefined) yield { gap_until: (JSON.parse(body) as { until: string }).until };
+      else if (id && event && body !== undefined) yield { id, event, body };
       else if (id) yield { id, event: null };
     }
   }

@@ -2784,8 +2784,10 @@ func (r *Event) EmailComplainedEvent() *EmailComplainedEvent {
 type EventList struct {
 	// Oldest first
 	Events []ReadEvent `json:"events"`
-	// Give it as `after` in the next request
+	// The `after` of the next request
 	Next string `json:"next"`
+	// Events before it may be missing
+	GapUntil *string `json:"gap_until"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`
 	raw   json.RawMessage
@@ -4326,7 +4328,7 @@ type ReadEvent struct {
 	// The event's type
 	Event     string    `json:"event"`
 	Timestamp Timestamp `json:"timestamp"`
-	// An Event as JSON: the very bytes that a webhook gets
+	// An Event as JSON: the bytes of the webhook
 	Body string `json:"body"`
 	// Extra fields of a request, also nulls.
 	Extra Fields `json:"-"`

@@ -193,11 +193,11 @@ type ListEmailsQuery struct {
 
 // ListEventsQuery is what listEvents may be asked for.
 type ListEventsQuery struct {
-	// The last event that was read
+	// The last event read
 	After *RecordId `query:"after"`
-	// Only these events: their names, separated by commas
+	// Only these events, separated by commas
 	Types *string `query:"types"`
-	// Seconds to wait while there is none
+	// Seconds, while there is none
 	Wait *int64 `query:"wait"`
 	// How many rows at most: 1 to 100
 	Limit *int64 `query:"limit"`
@@ -1092,10 +1092,10 @@ type EventsResource struct {
 	transport *transport
 }
 
-// List: Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins now;
-// events are kept from the first request on, and for 7 days after the last one. With `Accept: text/event-stream`
-// they are streamed, each under its id (`Last-Event-ID` goes before `after`). An event may come more than once:
-// deduplicate by `event_id`. A test key reads events of test mail only.
+// List: Read events, and wait for them. For programs that no webhook can reach. Begins now without `after`.
+// Events are kept from the first request to 7 days after the last. `Accept: text/event-stream` streams them
+// under their ids (`Last-Event-ID` goes before `after`; some may come twice); an event `gap` stands for
+// `gap_until`. A test key reads those of test mail.
 func (r *EventsResource) List(ctx context.Context, query ListEventsQuery, options ...RequestOption) (*EventList, error) {
 	var answer EventList
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/events", query: query}, &answer, options)
@@ -1814,10 +1814,10 @@ func (r *SuppressionsImportsResource) Get(ctx context.Context, id string, option
 }
 
 // Preview: Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
-// and with any usual separator, JSON (also a plain array of addresses) or NDJSON, also gzipped. At most
-// 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000
-// rows are answered 202 at once: the job is `reading`, its counts grow, until it is `previewed` or `failed`.
-// Postern's own export keeps all but `id`, `source`.
+// and separator, JSON (also an array of addresses) or NDJSON, also gzipped. At most 2,000,000 rows. Nothing is
+// suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are answered 202 at once:
+// the job is `reading`, its counts grow, until it is `previewed` or `failed`. Postern's own export keeps all but
+// `id`, `source`.
 func (r *SuppressionsImportsResource) Preview(ctx context.Context, input PreviewSuppressionImportRequest, options ...RequestOption) (*SuppressionImport, error) {
 	var answer struct {
 		Inside SuppressionImport `json:"job"`
@@ -1949,8 +1949,8 @@ func (r *TemplatesResource) ListVersions(ctx context.Context, id string, query L
 	return listPage[ListedTemplateVersion](ctx, r.transport, call{method: "GET", path: "/v1/templates/" + segment(id) + "/versions", query: query}, listing{"versions", false}, options)
 }
 
-// Preview: Render a template without sending it. Shows what a recipient would get, and which variables are
-// missing or unused. A subject or a body that is given stands in the place of the template's. Nothing is stored.
+// Preview: Render a template without sending it. What a recipient would get, and which variables are missing or
+// unused. A given subject or body replaces the template's. Nothing is stored.
 func (r *TemplatesResource) Preview(ctx context.Context, id string, input PreviewTemplateRequest, options ...RequestOption) (*TemplatePreview, error) {
 	var answer TemplatePreview
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/templates/" + segment(id) + "/preview", input: input}, &answer, options)
@@ -2144,7 +2144,7 @@ func (r *WebhooksResource) RotateSecret(ctx context.Context, id string, input Ro
 }
 
 // Test: Send a sample event now and answer with the outcome. Sent even if the endpoint is disabled or does not
-// subscribe to it. One attempt, no retry.
+// subscribe to it. One attempt.
 func (r *WebhooksResource) Test(ctx context.Context, id string, input TestWebhookRequest, options ...RequestOption) (*WebhookDelivery, error) {
 	var answer struct {
 		Inside WebhookDelivery `json:"delivery"`

@@ -264,8 +264,8 @@ function mountPreview(api: Api, world: templates.Workshop): void {
         tags,
         summary: "Render a template without sending it",
         description:
-          "Shows what a recipient would get, and which variables are missing or unused. A subject or a body that is given stands " +
-          "in the place of the template's. Nothing is stored.",
+          "What a recipient would get, and which variables are missing or unused. A given subject or body replaces the " +
+          "template's. Nothing is stored.",
         params: byIdOrSlug,
         body: Nullable(
           Closed({

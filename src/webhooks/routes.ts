@@ -259,7 +259,7 @@ function mountTest(api: Api, world: World): void {
         operationId: "testWebhook",
         tags,
         summary: "Send a sample event now and answer with the outcome",
-        description: "Sent even if the endpoint is disabled or does not subscribe to it. One attempt, no retry.",
+        description: "Sent even if the endpoint is disabled or does not subscribe to it. One attempt.",
         params: IdParams,
         body: Nullable(
           Closed({

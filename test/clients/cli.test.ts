@@ -12,7 +12,9 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { Webhook as StandardWebhooks } from "standardwebhooks";
 import { readOperations } from "../../clients/cli/commands/resources.ts";
+import { readEvents } from "../../clients/cli/events.ts";
 import { verify } from "../../clients/node/src/postern.ts";
+import { uuidFloor } from "../../src/platform/random.ts";
 import { type TestApi, testApi } from "../support/api.ts";
 import { type Ended, type Given, runClient } from "../support/client-commands.ts";
 import { type DnsServer, startDnsServer } from "../support/dns-server.ts";
@@ -337,6 +339,18 @@ test("why of a domain names what holds its mail: warming, quota, records", async
   clock.move(11 * 60_000);
   await asking.ask("POST", `/v1/domains/${id}/verify`);
   assert.match(await why("fading.example", live_key), /degraded.*is gone.*72 hours more.*domains verify fading/s);
+});
+
+test("who goes on reading after a pause hears that events may be missing", async () => {
+  const stop = new AbortController();
+  const said: string[] = [];
+  const source = { base_url: base, api_key: api.live_key, types: [], after: uuidFloor(Date.now() - 40 * 86_400_000) };
+  const reading = readEvents({ ...source, signal: stop.signal }, (sentence) => said.push(sentence));
+  const first = reading.next();
+  await until("it is said", () => said.length > 0);
+  assert.match(String(said[0]), /^events before 20\S+Z may be missing: they were not kept$/);
+  stop.abort();
+  await first;
 });
 
 test("listen forwards an event byte for byte, signed, and again when asked", async () => {

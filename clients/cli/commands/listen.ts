@@ -62,7 +62,7 @@ async function listen(session: Session, target: string | undefined, options: Lis
     else out.line(`${lineOf(session, received)}${answer === null ? "" : `  → ${outcomeOf(session, answer)}`}`);
   };
   using _words = onWord(session, "r", () => (last && url !== null ? pass(last) : null));
-  for await (const received of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+  for await (const received of readEvents(source, (sentence) => out.say(sentence))) {
     last = received;
     await pass(received);
   }
@@ -167,7 +167,7 @@ async function tail(session: Session, { events, failed, to }: TailOptions): Prom
   await session.client().me.get();
   out.say("Watching (Ctrl-C ends)");
   const source = { base_url, api_key, types: failed ? FAILED : typesOf(events), after: null, signal };
-  for await (const received of readEvents(source, (why) => out.say(`the connection was lost (${why}); trying again`))) {
+  for await (const received of readEvents(source, (sentence) => out.say(sentence))) {
     const shown = JSON.parse(received.body) as Shown;
     if (to !== undefined && !(shown.recipient ?? shown.to ?? "").toLowerCase().includes(to.toLowerCase())) continue;
     if (out.isJson) out.data(shown);

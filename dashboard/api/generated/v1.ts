@@ -371,7 +371,7 @@ export interface paths {
         put?: never;
         /**
          * Send a sample event now and answer with the outcome
-         * @description Sent even if the endpoint is disabled or does not subscribe to it. One attempt, no retry.
+         * @description Sent even if the endpoint is disabled or does not subscribe to it. One attempt.
          */
         post: operations["testWebhook"];
         delete?: never;
@@ -429,7 +429,7 @@ export interface paths {
         };
         /**
          * Read events, and wait for them
-         * @description For programs that no webhook can reach. Without `after` it begins now; events are kept from the first request on, and for 7 days after the last one. With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes before `after`). An event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
+         * @description For programs that no webhook can reach. Begins now without `after`. Events are kept from the first request to 7 days after the last. `Accept: text/event-stream` streams them under their ids (`Last-Event-ID` goes before `after`; some may come twice); an event `gap` stands for `gap_until`. A test key reads those of test mail.
          */
         get: operations["listEvents"];
         put?: never;
@@ -543,7 +543,7 @@ export interface paths {
         put?: never;
         /**
          * Render a template without sending it
-         * @description Shows what a recipient would get, and which variables are missing or unused. A subject or a body that is given stands in the place of the template's. Nothing is stored.
+         * @description What a recipient would get, and which variables are missing or unused. A given subject or body replaces the template's. Nothing is stored.
          */
         post: operations["previewTemplate"];
         delete?: never;
@@ -2071,7 +2071,7 @@ export interface paths {
         put?: never;
         /**
          * Read a list exported by another provider and show what a commit would add
-         * @description CSV in any usual encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON, also gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are answered 202 at once: the job is `reading`, its counts grow, until it is `previewed` or `failed`. Postern's own export keeps all but `id`, `source`.
+         * @description CSV in any usual encoding and separator, JSON (also an array of addresses) or NDJSON, also gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are answered 202 at once: the job is `reading`, its counts grow, until it is `previewed` or `failed`. Postern's own export keeps all but `id`, `source`.
          */
         post: operations["previewSuppressionImport"];
         delete?: never;
@@ -2255,8 +2255,8 @@ export interface components {
          *       "environment": "test",
          *       "kind": "full",
          *       "destination_id": null,
-         *       "key_prefix": "svc_test_ZX5",
-         *       "last_four": "bZ5n",
+         *       "key_prefix": "svc_test_7pu",
+         *       "last_four": "eG5A",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "last_used_at": null,
          *       "revoked_at": null
@@ -2868,7 +2868,7 @@ export interface components {
          *       "selector": "postern2",
          *       "domain": "shop1.example",
          *       "algorithm": "ed25519",
-         *       "public_key": "U/kjrWDThf7LAZdGzET3Gjx1RnQ4N9PqDNo/OFRgImk=",
+         *       "public_key": "0U118A/zt0U3mVptECrHQx7g+k7e2dOSPLdJWN3m+94=",
          *       "status": "pending",
          *       "active": false,
          *       "verified": false,
@@ -2955,7 +2955,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=U/kjrWDThf7LAZdGzET3Gjx1RnQ4N9PqDNo/OFRgImk=",
+         *       "value": "v=DKIM1; k=ed25519; p=0U118A/zt0U3mVptECrHQx7g+k7e2dOSPLdJWN3m+94=",
          *       "selector": "postern2"
          *     }
          */
@@ -2976,7 +2976,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "postern2._domainkey.shop1.example",
-         *       "value": "v=DKIM1; k=ed25519; p=U/kjrWDThf7LAZdGzET3Gjx1RnQ4N9PqDNo/OFRgImk="
+         *       "value": "v=DKIM1; k=ed25519; p=0U118A/zt0U3mVptECrHQx7g+k7e2dOSPLdJWN3m+94="
          *     }
          */
         DkimRecord: {
@@ -3005,12 +3005,12 @@ export interface components {
         DmarcAddress: {
             /**
              * @description Where reports are sent
-             * @example ac9a0a4e9675c8ba6a14f34d35e02966@reports.postern.example
+             * @example 4a2b346c6bd386cb8786afe96fb4215a@reports.postern.example
              */
             address: string;
             /**
              * @description For the rua= of the domain's DMARC record
-             * @example mailto:ac9a0a4e9675c8ba6a14f34d35e02966@reports.postern.example
+             * @example mailto:4a2b346c6bd386cb8786afe96fb4215a@reports.postern.example
              */
             rua: string;
             suggested_record: components["schemas"]["DmarcSuggestedRecord"];
@@ -3497,7 +3497,7 @@ export interface components {
          * @example {
          *       "type": "TXT",
          *       "name": "_dmarc.shop1.example",
-         *       "value": "v=DMARC1; p=none; rua=mailto:ac9a0a4e9675c8ba6a14f34d35e02966@reports.postern.ex"
+         *       "value": "v=DMARC1; p=none; rua=mailto:4a2b346c6bd386cb8786afe96fb4215a@reports.postern.ex"
          *     }
          */
         DmarcSuggestedRecord: {
@@ -4340,7 +4340,8 @@ export interface components {
         /**
          * @example {
          *       "events": [],
-         *       "next": "0193a5c0-7b1e-7000-8000-000000000001"
+         *       "next": "0193a5c0-7b1e-7000-8000-000000000001",
+         *       "gap_until": null
          *     }
          */
         EventList: {
@@ -4348,9 +4349,14 @@ export interface components {
             events: components["schemas"]["ReadEvent"][];
             /**
              * Format: uuid
-             * @description Give it as `after` in the next request
+             * @description The `after` of the next request
              */
             next: string;
+            /**
+             * Format: date-time
+             * @description Events before it may be missing
+             */
+            gap_until: string | null;
         };
         ExportAddressDataAnswer: {
             /**
@@ -5110,8 +5116,8 @@ export interface components {
          *       "org_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "environment": "live",
          *       "domain_id": null,
-         *       "email": "u48us38btr@masked.postern.example",
-         *       "address": "u48us38btr",
+         *       "email": "8xukdrbkwz@masked.postern.example",
+         *       "address": "8xukdrbkwz",
          *       "domain": "masked.postern.example",
          *       "forward_to": [
          *         "shop29@mailbox.example"
@@ -5290,7 +5296,7 @@ export interface components {
          *       "alias_id": "0193a5c0-7b1e-7000-8000-000000000002",
          *       "email": "shop@contact.example",
          *       "name": "The shop",
-         *       "reply_address": "r.h3jyydx75qkuez43voj4ee5cae@masked.postern.example",
+         *       "reply_address": "r.3mc4ssa7b6hiliixfph7ncr4bi@masked.postern.example",
          *       "blocked": false,
          *       "source": "api",
          *       "received": 0,
@@ -5764,7 +5770,7 @@ export interface components {
              */
             event: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained";
             timestamp: components["schemas"]["Timestamp"];
-            /** @description An Event as JSON: the very bytes that a webhook gets */
+            /** @description An Event as JSON: the bytes of the webhook */
             body: string;
         };
         ReceivedMail: {
@@ -6264,7 +6270,7 @@ export interface components {
         };
         /**
          * @example {
-         *       "recipient": "help1795766338238@shop1.example",
+         *       "recipient": "help1795944565518@shop1.example",
          *       "accepted": true,
          *       "smtp_code": 250,
          *       "enhanced_code": "2.0.0",
@@ -7309,7 +7315,7 @@ export interface components {
          *       "status": "failed",
          *       "status_code": null,
          *       "error": "dns: the host has no address on the public internet",
-         *       "duration_ms": 5,
+         *       "duration_ms": 9,
          *       "attempt_id": "0193a5c0-7b1e-7000-8000-000000000004",
          *       "created_at": "2026-11-24T09:30:00.000Z",
          *       "next_attempt_at": null
@@ -8424,11 +8430,11 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description The last event that was read */
+                /** @description The last event read */
                 after?: components["schemas"]["RecordId"];
-                /** @description Only these events: their names, separated by commas */
+                /** @description Only these events, separated by commas */
                 types?: string;
-                /** @description Seconds to wait while there is none */
+                /** @description Seconds, while there is none */
                 wait?: number;
                 /** @description How many rows at most: 1 to 100 */
                 limit?: components["parameters"]["LimitParam"];

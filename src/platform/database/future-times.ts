@@ -66,6 +66,7 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   end("passkey_challenge", "expires_at", 5 * MINUTE_S),
   end("sign_in_try", "full_at", SIGN_IN_S),
   past("acme_challenge", "created_at"),
+  past("event_listener", "since"),
   past("delivery", "deferred_event_at"),
   past("delivery", "absent_since"),
   past("domain", "watch_since"),

@@ -6,13 +6,21 @@ import type { WebhookEventType } from "../types.ts";
 const HOUR_MS = 3_600_000;
 
 /** Events of this organization are kept for its readers until then. Written once an hour, however often it reads. */
-export function noteListener(db: Query, orgId: string, until: Date) {
+export function noteListener(db: Query, orgId: string, { now, until }: { now: Date; until: Date }) {
   return db.execute(
-    `insert into event_listener (org_id, until) values ($1, $2)
-     on conflict (org_id) do update set until = excluded.until
-       where event_listener.until < $3`,
-    [orgId, until, new Date(until.getTime() - HOUR_MS)],
+    `insert into event_listener (org_id, until, since) values ($1, $2, $4)
+     on conflict (org_id) do update
+        set until = excluded.until,
+            since = case when event_listener.until < excluded.since then excluded.since else event_listener.since end
+      where event_listener.until < $3`,
+    [orgId, until, new Date(until.getTime() - HOUR_MS), now],
   );
+}
+
+/** Since when they are kept without a pause; null where it is not known. Index: primary key. */
+export async function listenedSince(db: Query, orgId: string): Promise<Date | null> {
+  const [row] = await db.query<{ since: Date | null }>("select since from event_listener where org_id = $1", [orgId]);
+  return row?.since ?? null;
 }
 
 /** Those of these organizations whose events are read at the moment. Index: primary key. */

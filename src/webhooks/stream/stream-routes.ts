@@ -4,7 +4,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
-import { type Api, answers, Closed, Id, Named, OneOf, Time } from "../../http/http.ts";
+import { type Api, answers, Closed, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { isUuid } from "../../platform/database/db.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
@@ -28,14 +28,15 @@ const ReadEvent = Named(
     event_id: Id,
     event: OneOf(EVENT_TYPES),
     timestamp: Time,
-    body: Type.String({ description: "An Event as JSON: the very bytes that a webhook gets" }),
+    body: Type.String({ description: "An Event as JSON: the bytes of the webhook" }),
   }),
 );
 const EventList = Named(
   "EventList",
   Type.Object({
     events: Type.Array(ReadEvent, { description: "Oldest first" }),
-    next: { ...Id, description: "Give it as `after` in the next request" },
+    next: { ...Id, description: "The `after` of the next request" },
+    gap_until: Nullable({ ...Time, description: "Events before it may be missing" }),
   }),
 );
 
@@ -51,18 +52,16 @@ export function mountEvents(api: Api, world: World): void {
         tags: ["Webhooks"],
         summary: "Read events, and wait for them",
         description:
-          "For programs that no webhook can reach. Without `after` it begins now; events are kept from the first request on, and for 7 days after the last one. With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes before `after`). An event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.",
+          "For programs that no webhook can reach. Begins now without `after`. Events are kept from the first request to 7 days after the last. `Accept: text/event-stream` streams them under their ids (`Last-Event-ID` goes before `after`; some may come twice); an event `gap` stands for `gap_until`. A test key reads those of test mail.",
         querystring: Closed({
-          after: Type.Optional({ ...Id, description: "The last event that was read" }),
-          types: Type.Optional(
-            Type.String({ maxLength: 200, description: "Only these events: their names, separated by commas" }),
-          ),
+          after: Type.Optional({ ...Id, description: "The last event read" }),
+          types: Type.Optional(Type.String({ maxLength: 200, description: "Only these events, separated by commas" })),
           wait: Type.Optional(
             Type.Integer({
               minimum: 0,
               maximum: WAIT_S_MAX,
               default: 0,
-              description: "Seconds to wait while there is none",
+              description: "Seconds, while there is none",
             }),
           ),
           limit: Type.Optional(Type.Integer(PAGE)),
@@ -77,10 +76,10 @@ export function mountEvents(api: Api, world: World): void {
         return sendStream(world, reply, { stream, request, signal });
       }
       const limits = { limit, waitMs: wait * 1_000, signal };
-      const { events, next } = await stream.read(request.account.org_id, readingOf(request), limits);
+      const { events, next, gap_until } = await stream.read(request.account.org_id, readingOf(request), limits);
       // The right to what came may be gone by then.
       if (wait > 0) await request.askAgain();
-      return { events: events.map(toRead), next };
+      return { events: events.map(toRead), next, gap_until };
     },
   );
 }
@@ -148,6 +147,7 @@ async function sendStream(world: World, reply: FastifyReply, { stream, request, 
   // An id without an event is where the reader is: it goes on there when the connection is lost before the first event.
   const start = batch.events.length === 0 ? `id: ${batch.next}\n` : "";
   raw.write(`retry: ${RECONNECT_MS}\n${start}\n`);
+  if (batch.gap_until !== null) raw.write(`event: gap\ndata: ${JSON.stringify({ until: batch.gap_until })}\n\n`);
   const until = world.clock.monotonic() + STREAM_MS;
   try {
     while (!signal.aborted) {

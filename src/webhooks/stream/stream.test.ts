@@ -6,6 +6,7 @@ import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { setUp } from "../../../test/support/people.ts";
 import { until } from "../../../test/support/until.ts";
+import { uuidFloor, uuidTime } from "../../platform/random.ts";
 import { bodyOf } from "../event-body.ts";
 import { outgoing, produce } from "../receiver.fixture.ts";
 import type { OutgoingEvent } from "../types.ts";
@@ -152,6 +153,49 @@ test("events of organizations that nobody reads are not kept", async () => {
   const one = event(org_id);
   await produce(api, [one]);
   assert.deepEqual(await api.world.db.query("select 1 from webhook_event where id = $1", [one.event_id]), []);
+});
+
+test("who goes on behind an event from before the reading began hears until when events may be missing, and that once", async () => {
+  const { org_id, live_key } = await api.organization();
+  const unread = event(org_id);
+  await produce(api, [unread]);
+  const before = Date.now();
+  const first = await read(live_key, `?after=${unread.event_id}`);
+  assert.deepEqual(first.body.events, []);
+  const gapUntil = Date.parse(first.body.gap_until);
+  assert.ok(gapUntil >= before && gapUntil <= Date.now(), first.body.gap_until);
+  const kept = event(org_id);
+  await produce(api, [kept]);
+  const second = await read(live_key, `?after=${first.body.next}&wait=20`);
+  assert.deepEqual([second.body.events[0].event_id, second.body.gap_until], [kept.event_id, null]);
+});
+
+test("a pause of more than seven days is a gap for its reader, and none for one that reads on", async () => {
+  const { org_id, live_key, start } = await reader();
+  const seen = event(org_id);
+  await produce(api, [seen]);
+  assert.equal((await read(live_key, `?after=${start}&wait=20`)).body.gap_until, null);
+  await api.world.db.execute("update event_listener set until = now() - interval '1 minute' where org_id = $1", [
+    org_id,
+  ]);
+  const stream = await listen(live_key, "", { "last-event-id": seen.event_id });
+  await until("the stream says it", () => /^event: gap\ndata: {"until":"20[^"]+Z"}\n\n/m.test(stream.noted.text));
+  stream.stop();
+  const { body } = await read(live_key, `?after=${seen.event_id}`);
+  assert.ok(Date.parse(body.gap_until) <= Date.now());
+  assert.equal((await read(live_key, `?after=${body.next}`)).body.gap_until, null);
+});
+
+test("a reader to whom nothing comes for long moves on, and misses nothing", async () => {
+  const { org_id, live_key } = await reader();
+  const quiet = uuidFloor(Date.now() - 3 * 86_400_000);
+  await api.world.db.execute("update event_listener set since = now() - interval '9 days' where org_id = $1", [org_id]);
+  const { body } = await read(live_key, `?after=${quiet}`);
+  assert.deepEqual([body.events, body.gap_until], [[], null]);
+  assert.ok(Math.abs(uuidTime(body.next) - (Date.now() - 3_600_000)) < 60_000, body.next);
+  const one = event(org_id);
+  await produce(api, [one]);
+  assert.equal((await read(live_key, `?after=${body.next}&wait=20`)).body.events[0].event_id, one.event_id);
 });
 
 test("a stream has each event under its id and name, and goes on behind Last-Event-ID", async () => {

@@ -3,7 +3,7 @@
 import { ownNumber } from "../../platform/database/citus/transaction-numbers.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import { type Memory, remember } from "../../platform/fair/remember.ts";
-import { uuidFloor } from "../../platform/random.ts";
+import { uuidFloor, uuidTime } from "../../platform/random.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { bodyOf } from "../event-body.ts";
@@ -11,9 +11,12 @@ import { EVENT_TYPES, type OutgoingEvent, type WebhookEventType } from "../types
 import { type Bell, CHANNEL, createBell, listenInProcess } from "../wake.ts";
 import * as queries from "./stream-queries.ts";
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** Events are kept for readers for so long after the last time that somebody read. */
 const LISTENER_MS = 7 * DAY_MS;
+/** Where a reader is moves on without an event, so that its age says whether somebody read. No transaction of Postern takes as long. */
+const MOVES_ON = { after_ms: DAY_MS, behind_ms: HOUR_MS };
 /** Processes that record events know of a new reader after this long at the latest. */
 const KNOWN_MS = 1_000;
 const ORGANIZATIONS_MAX = 10_000;
@@ -30,8 +33,8 @@ export type Reading = {
   types?: readonly WebhookEventType[] | undefined;
   environments: readonly string[];
 };
-/** `next`: what the next reading is behind. */
-export type Batch = { events: queries.EventRow[]; next: string };
+/** `next`: what the next reading is behind. `gap_until`: events behind `after` and before then may be missing; null: all are there. */
+export type Batch = { events: queries.EventRow[]; next: string; gap_until: Date | null };
 
 export type EventStream = {
   /** At most `limit` events behind `after`, oldest first; waits up to `waitMs` for the first of them. */
@@ -54,8 +57,9 @@ export function createEventStream(world: StreamWorld): EventStream {
   const stopping = new AbortController();
   const rings = createRings(world);
 
+  const keptMs = () => world.config.retention_days.event * DAY_MS;
+
   async function look(orgId: string, reading: Reading & { after: string }, limit: number) {
-    const keptMs = world.config.retention_days.event * DAY_MS;
     return world.db.asOrg(orgId, (tx) =>
       queries.readEvents(
         tx,
@@ -64,18 +68,31 @@ export function createEventStream(world: StreamWorld): EventStream {
           after: reading.after,
           types: reading.types ?? EVENT_TYPES,
           environments: reading.environments,
-          from_id: uuidFloor(world.clock.now() - keptMs),
+          from_id: uuidFloor(world.clock.now() - keptMs()),
         },
         limit,
       ),
     );
   }
 
+  /** Until when nobody read, or what was kept is deleted by now, where either is later than `after`. */
+  async function gapBehind(orgId: string, after: string, nowMs: number): Promise<Date | null> {
+    const since = await queries.listenedSince(world.db, orgId);
+    const keptFrom = Math.max(since?.getTime() ?? 0, nowMs - keptMs());
+    return uuidTime(after) < keptFrom ? new Date(keptFrom) : null;
+  }
+
   return {
     async read(orgId, { after, ...reading }, { limit, waitMs, signal, has_place = false }) {
-      const asked = { ...reading, after: after ?? uuidFloor(world.clock.now()) };
-      const isNew = (await queries.noteListener(world.db, orgId, new Date(world.clock.now() + LISTENER_MS))) > 0;
-      const batch = (events: queries.EventRow[]) => ({ events, next: events.at(-1)?.id ?? asked.after });
+      const nowMs = world.clock.now();
+      const asked = { ...reading, after: after ?? uuidFloor(nowMs) };
+      const listening = { now: new Date(nowMs), until: new Date(nowMs + LISTENER_MS) };
+      const isNew = (await queries.noteListener(world.db, orgId, listening)) > 0;
+      const gap_until = after === undefined ? null : await gapBehind(orgId, after, nowMs);
+      const batch = (events: queries.EventRow[]) => ({
+        ...{ events, gap_until },
+        next: events.at(-1)?.id ?? movedOn(asked.after, nowMs, gap_until),
+      });
       const first = await look(orgId, asked, limit);
       if (first.length > 0 || (waitMs === 0 && !isNew)) return batch(first);
       const leave = has_place ? () => undefined : enter(waiting, orgId);
@@ -101,6 +118,12 @@ export function createEventStream(world: StreamWorld): EventStream {
     },
     isStopped: () => stopping.signal.aborted,
   };
+}
+
+/** Where a reader is to whom nothing came: behind the gap, and at an hour ago where the last event is older than a day. */
+function movedOn(after: string, nowMs: number, gapUntil: Date | null): string {
+  if (gapUntil === null && uuidTime(after) >= nowMs - MOVES_ON.after_ms) return after;
+  return uuidFloor(Math.max(gapUntil?.getTime() ?? 0, nowMs - MOVES_ON.behind_ms));
 }
 
 function enter(waiting: Map<string, number>, orgId: string): () => void {

@@ -1439,8 +1439,10 @@ export type Event = EmailReceivedEvent | EmailDeliveredEvent | EmailBouncedEvent
 export type EventList = {
   /** Oldest first */
   events: ReadEvent[];
-  /** Give it as `after` in the next request */
+  /** The `after` of the next request */
   next: string;
+  /** Events before it may be missing */
+  gap_until: string | null;
 };
 
 export type ExportAddressDataAnswer = {
@@ -2222,7 +2224,7 @@ export type ReadEvent = {
   /** The event's type */
   event: "email.received" | "email.delivered" | "email.bounced" | "email.deferred" | "email.complained" | (string & {});
   timestamp: Timestamp;
-  /** An Event as JSON: the very bytes that a webhook gets */
+  /** An Event as JSON: the bytes of the webhook */
   body: string;
 };
 

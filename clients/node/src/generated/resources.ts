@@ -260,11 +260,11 @@ export type ListEmailsQuery = {
 };
 
 export type ListEventsQuery = {
-  /** The last event that was read */
+  /** The last event read */
   after?: RecordId;
-  /** Only these events: their names, separated by commas */
+  /** Only these events, separated by commas */
   types?: string;
-  /** Seconds to wait while there is none */
+  /** Seconds, while there is none */
   wait?: number;
   /** How many rows at most: 1 to 100 */
   limit?: number;
@@ -822,10 +822,10 @@ export type Resources = {
   };
   events: {
     /**
-     * Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins now;
-     * events are kept from the first request on, and for 7 days after the last one. With `Accept:
-     * text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes before `after`). An event
-     * may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
+     * Read events, and wait for them. For programs that no webhook can reach. Begins now without `after`. Events
+     * are kept from the first request to 7 days after the last. `Accept: text/event-stream` streams them under
+     * their ids (`Last-Event-ID` goes before `after`; some may come twice); an event `gap` stands for
+     * `gap_until`. A test key reads those of test mail.
      */
     list(query?: ListEventsQuery, options?: RequestOptions): Promise<EventList>;
   };
@@ -1136,10 +1136,10 @@ export type Resources = {
       get(id: string, options?: RequestOptions): Promise<SuppressionImport>;
       /**
        * Read a list exported by another provider and show what a commit would add. CSV in any usual encoding and
-       * with any usual separator, JSON (also a plain array of addresses) or NDJSON, also gzipped. At most
-       * 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More than
-       * 100,000 rows are answered 202 at once: the job is `reading`, its counts grow, until it is `previewed` or
-       * `failed`. Postern's own export keeps all but `id`, `source`.
+       * separator, JSON (also an array of addresses) or NDJSON, also gzipped. At most 2,000,000 rows. Nothing is
+       * suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are answered 202 at
+       * once: the job is `reading`, its counts grow, until it is `previewed` or `failed`. Postern's own export
+       * keeps all but `id`, `source`.
        */
       preview(input: PreviewSuppressionImportRequest, options?: RequestOptions): Promise<SuppressionImport>;
     };
@@ -1167,8 +1167,8 @@ export type Resources = {
     /** List a template's versions, newest first. Each with its subject, and when and by whom it was made. */
     listVersions(id: string, query?: ListTemplateVersionsQuery, options?: RequestOptions): PagePromise<ListedTemplateVersion>;
     /**
-     * Render a template without sending it. Shows what a recipient would get, and which variables are missing or
-     * unused. A subject or a body that is given stands in the place of the template's. Nothing is stored.
+     * Render a template without sending it. What a recipient would get, and which variables are missing or
+     * unused. A given subject or body replaces the template's. Nothing is stored.
      */
     preview(id: string, input?: PreviewTemplateRequest, options?: RequestOptions): Promise<TemplatePreview>;
     /**
@@ -1240,7 +1240,7 @@ export type Resources = {
     rotateSecret(id: string, input?: RotateWebhookSecretRequest, options?: RequestOptions): Promise<RotateWebhookSecretAnswer>;
     /**
      * Send a sample event now and answer with the outcome. Sent even if the endpoint is disabled or does not
-     * subscribe to it. One attempt, no retry.
+     * subscribe to it. One attempt.
      */
     test(id: string, input?: TestWebhookRequest, options?: RequestOptions): Promise<WebhookDelivery>;
     /**

@@ -16,17 +16,17 @@ final class Events
     }
 
     /**
-     * Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins
-     * now; events are kept from the first request on, and for 7 days after the last one. With `Accept:
-     * text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes before `after`). An
-     * event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
+     * Read events, and wait for them. For programs that no webhook can reach. Begins now without `after`.
+     * Events are kept from the first request to 7 days after the last. `Accept: text/event-stream` streams
+     * them under their ids (`Last-Event-ID` goes before `after`; some may come twice); an event `gap`
+     * stands for `gap_until`. A test key reads those of test mail.
      *
      * @param array{
-     *     // The last event that was read
+     *     // The last event read
      *     after?: array<string, mixed>,
-     *     // Only these events: their names, separated by commas
+     *     // Only these events, separated by commas
      *     types?: string,
-     *     // Seconds to wait while there is none
+     *     // Seconds, while there is none
      *     wait?: int,
      *     // How many rows at most: 1 to 100
      *     limit?: int,

@@ -43,10 +43,10 @@ final class SuppressionsImports
 
     /**
      * Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
-     * and with any usual separator, JSON (also a plain array of addresses) or NDJSON, also gzipped. At
-     * most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More
-     * than 100,000 rows are answered 202 at once: the job is `reading`, its counts grow, until it is
-     * `previewed` or `failed`. Postern's own export keeps all but `id`, `source`.
+     * and separator, JSON (also an array of addresses) or NDJSON, also gzipped. At most 2,000,000 rows.
+     * Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are
+     * answered 202 at once: the job is `reading`, its counts grow, until it is `previewed` or `failed`.
+     * Postern's own export keeps all but `id`, `source`.
      *
      * @param array{
      *     // The file's text; the whole body at most 40 MiB

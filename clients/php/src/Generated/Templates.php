@@ -136,9 +136,8 @@ final class Templates
     }
 
     /**
-     * Render a template without sending it. Shows what a recipient would get, and which variables are
-     * missing or unused. A subject or a body that is given stands in the place of the template's. Nothing
-     * is stored.
+     * Render a template without sending it. What a recipient would get, and which variables are missing or
+     * unused. A given subject or body replaces the template's. Nothing is stored.
      *
      * @param array{
      *     // Values of a template's variables, by name

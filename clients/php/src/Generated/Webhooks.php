@@ -155,7 +155,7 @@ final class Webhooks
 
     /**
      * Send a sample event now and answer with the outcome. Sent even if the endpoint is disabled or does
-     * not subscribe to it. One attempt, no retry.
+     * not subscribe to it. One attempt.
      *
      * @param array{
      *     // Default: the first event it subscribes to

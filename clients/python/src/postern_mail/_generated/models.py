@@ -1921,8 +1921,10 @@ Event = Union["EmailReceivedEvent", "EmailDeliveredEvent", "EmailBouncedEvent", 
 _EventListRequired = TypedDict("_EventListRequired", {
     # Oldest first
     "events": "List[ReadEvent]",
-    # Give it as `after` in the next request
+    # The `after` of the next request
     "next": "str",
+    # Events before it may be missing
+    "gap_until": "Optional[str]",
 })
 _EventListOptional = TypedDict("_EventListOptional", {
 }, total=False)
@@ -3006,7 +3008,7 @@ _ReadEventRequired = TypedDict("_ReadEventRequired", {
     # The event's type
     "event": "Union[Literal['email.received', 'email.delivered', 'email.bounced', 'email.deferred', 'email.complained'], str]",
     "timestamp": "Timestamp",
-    # An Event as JSON: the very bytes that a webhook gets
+    # An Event as JSON: the bytes of the webhook
     "body": "str",
 })
 _ReadEventOptional = TypedDict("_ReadEventOptional", {

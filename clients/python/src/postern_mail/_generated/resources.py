@@ -383,11 +383,10 @@ class Events:
         self._transport = transport
 
     def list(self, *, after: Optional[m.RecordId] = None, types: Optional[str] = None, wait: Optional[int] = None, limit: Optional[int] = None, options: Optional[RequestOptions] = None) -> m.EventList:
-        """Read events, and wait for them. For programs that no webhook can reach. Without `after` it
-        begins now; events are kept from the first request on, and for 7 days after the last one.
-        With `Accept: text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes
-        before `after`). An event may come more than once: deduplicate by `event_id`. A test key
-        reads events of test mail only."""
+        """Read events, and wait for them. For programs that no webhook can reach. Begins now without
+        `after`. Events are kept from the first request to 7 days after the last. `Accept:
+        text/event-stream` streams them under their ids (`Last-Event-ID` goes before `after`; some
+        may come twice); an event `gap` stands for `gap_until`. A test key reads those of test mail."""
         answer: m.EventList = self._transport.request(Call("GET", "/v1/events", {"after": after, "types": types, "wait": wait, "limit": limit}), options)
         return answer
 
@@ -859,11 +858,10 @@ class SuppressionsImports:
 
     def preview(self, input: m.PreviewSuppressionImportRequest, *, options: Optional[RequestOptions] = None) -> m.SuppressionImport:
         """Read a list exported by another provider and show what a commit would add. CSV in any usual
-        encoding and with any usual separator, JSON (also a plain array of addresses) or NDJSON,
-        also gzipped. At most 2,000,000 rows. Nothing is suppressed before the commit; the job
-        expires after 24 hours. More than 100,000 rows are answered 202 at once: the job is
-        `reading`, its counts grow, until it is `previewed` or `failed`. Postern's own export keeps
-        all but `id`, `source`."""
+        encoding and separator, JSON (also an array of addresses) or NDJSON, also gzipped. At most
+        2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours.
+        More than 100,000 rows are answered 202 at once: the job is `reading`, its counts grow,
+        until it is `previewed` or `failed`. Postern's own export keeps all but `id`, `source`."""
         answer: m.SuppressionImport = inside(self._transport.request(Call("POST", "/v1/imports/suppressions/preview", json=input, has_json=True, idempotent=True), options), "job")
         return answer
 
@@ -956,9 +954,8 @@ class Templates:
         )
 
     def preview(self, id: str, input: Optional[m.PreviewTemplateRequest] = None, *, options: Optional[RequestOptions] = None) -> m.TemplatePreview:
-        """Render a template without sending it. Shows what a recipient would get, and which variables
-        are missing or unused. A subject or a body that is given stands in the place of the
-        template's. Nothing is stored."""
+        """Render a template without sending it. What a recipient would get, and which variables are
+        missing or unused. A given subject or body replaces the template's. Nothing is stored."""
         answer: m.TemplatePreview = self._transport.request(Call("POST", f"/v1/templates/{segment(id)}/preview", json={} if input is None else input, has_json=True), options)
         return answer
 
@@ -1097,7 +1094,7 @@ class Webhooks:
 
     def test(self, id: str, input: Optional[m.TestWebhookRequest] = None, *, options: Optional[RequestOptions] = None) -> m.WebhookDelivery:
         """Send a sample event now and answer with the outcome. Sent even if the endpoint is disabled
-        or does not subscribe to it. One attempt, no retry."""
+        or does not subscribe to it. One attempt."""
         answer: m.WebhookDelivery = inside(self._transport.request(Call("POST", f"/v1/webhooks/{segment(id)}/test", json={} if input is None else input, has_json=True), options), "delivery")
         return answer
 

@@ -615,13 +615,13 @@ module Postern
         @transport = transport
       end
 
-      # Read events, and wait for them. For programs that no webhook can reach. Without `after` it begins
-      # now; events are kept from the first request on, and for 7 days after the last one. With `Accept:
-      # text/event-stream` they are streamed, each under its id (`Last-Event-ID` goes before `after`). An
-      # event may come more than once: deduplicate by `event_id`. A test key reads events of test mail only.
-      # @option query [String] :after The last event that was read
-      # @option query [String] :types Only these events: their names, separated by commas
-      # @option query [Integer] :wait Seconds to wait while there is none
+      # Read events, and wait for them. For programs that no webhook can reach. Begins now without `after`.
+      # Events are kept from the first request to 7 days after the last. `Accept: text/event-stream` streams
+      # them under their ids (`Last-Event-ID` goes before `after`; some may come twice); an event `gap`
+      # stands for `gap_until`. A test key reads those of test mail.
+      # @option query [String] :after The last event read
+      # @option query [String] :types Only these events, separated by commas
+      # @option query [Integer] :wait Seconds, while there is none
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @return [Record]
       def list(options: {}, **query)
@@ -1430,10 +1430,10 @@ module Postern
       end
 
       # Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
-      # and with any usual separator, JSON (also a plain array of addresses) or NDJSON, also gzipped. At
-      # most 2,000,000 rows. Nothing is suppressed before the commit; the job expires after 24 hours. More
-      # than 100,000 rows are answered 202 at once: the job is `reading`, its counts grow, until it is
-      # `previewed` or `failed`. Postern's own export keeps all but `id`, `source`.
+      # and separator, JSON (also an array of addresses) or NDJSON, also gzipped. At most 2,000,000 rows.
+      # Nothing is suppressed before the commit; the job expires after 24 hours. More than 100,000 rows are
+      # answered 202 at once: the job is `reading`, its counts grow, until it is `previewed` or `failed`.
+      # Postern's own export keeps all but `id`, `source`.
       # @option input [String] :csv (required) The file's text; the whole body at most 40 MiB
       # @option input [String] :provider Detected when absent
       # @option input [String] :filename Tells lists with the same columns apart, such as SendGrid's blocks
@@ -1605,9 +1605,8 @@ module Postern
         end
       end
 
-      # Render a template without sending it. Shows what a recipient would get, and which variables are
-      # missing or unused. A subject or a body that is given stands in the place of the template's. Nothing
-      # is stored.
+      # Render a template without sending it. What a recipient would get, and which variables are missing or
+      # unused. A given subject or body replaces the template's. Nothing is stored.
       # @param id [String]
       # @option input [Hash] :variables Values of a template's variables, by name
       # @option input [String] :subject One line, in the same language
@@ -1822,7 +1821,7 @@ module Postern
       end
 
       # Send a sample event now and answer with the outcome. Sent even if the endpoint is disabled or does
-      # not subscribe to it. One attempt, no retry.
+      # not subscribe to it. One attempt.
       # @param id [String]
       # @option input [String] :event Default: the first event it subscribes to
       # @return [Record]
