@@ -64,11 +64,12 @@ test("the program prints it, whether a scenario failed at once or the machine la
   }
 });
 
-test("the program plays nothing with no rounds, sends or rows", () => {
+test("the program plays nothing with no rounds, sends or rows, and names the option that is wrong", () => {
   for (const wrong of ["--rounds=0", "--sends=0", "--rows=0", "--rounds=1.5", "--rounds=", "--sends=-1", "--seed=x"]) {
     const { status, stdout, stderr } = play(["kill", wrong, "--json"], { PATH: "/nowhere", TMPDIR: "/nowhere" });
     assert.deepEqual([status, stdout], [2, ""], wrong);
-    assert.match(stderr, /^npm run faults/);
+    const [option, value] = wrong.split("=");
+    assert.match(stderr, new RegExp(`^${option} "${value}" is not a whole number .*\\nnpm run faults -- `));
   }
 });
 
