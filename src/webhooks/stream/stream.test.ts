@@ -170,6 +170,17 @@ test("who goes on behind an event from before the reading began hears until when
   assert.deepEqual([second.body.events[0].event_id, second.body.gap_until], [kept.event_id, null]);
 });
 
+test("an id is placed by its bytes: the nil UUID before all events, one in capitals where it is, the largest behind all", async () => {
+  const { live_key, start } = await reader();
+  const nil = await read(live_key, "?after=00000000-0000-0000-0000-000000000000");
+  assert.ok(Date.parse(nil.body.gap_until) <= Date.now(), nil.body.gap_until);
+  const largest = "ffffffff-ffff-4fff-bfff-ffffffffffff";
+  for (const after of [start.toUpperCase(), largest]) {
+    const { body } = await read(live_key, `?after=${after}`);
+    assert.deepEqual([body.events, body.gap_until, body.next.toLowerCase()], [[], null, after.toLowerCase()]);
+  }
+});
+
 test("a pause of more than seven days is a gap for its reader, and none for one that reads on", async () => {
   const { org_id, live_key, start } = await reader();
   const seen = event(org_id);

@@ -3,7 +3,7 @@
 import { ownNumber } from "../../platform/database/citus/transaction-numbers.ts";
 import type { Tx } from "../../platform/database/db.ts";
 import { type Memory, remember } from "../../platform/fair/remember.ts";
-import { uuidFloor, uuidTime } from "../../platform/random.ts";
+import { uuidFloor } from "../../platform/random.ts";
 import { Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { bodyOf } from "../event-body.ts";
@@ -79,7 +79,7 @@ export function createEventStream(world: StreamWorld): EventStream {
   async function gapBehind(orgId: string, after: string, nowMs: number): Promise<Date | null> {
     const since = await queries.listenedSince(world.db, orgId);
     const keptFrom = Math.max(since?.getTime() ?? 0, nowMs - keptMs());
-    return uuidTime(after) < keptFrom ? new Date(keptFrom) : null;
+    return timeOf(after) < keptFrom ? new Date(keptFrom) : null;
   }
 
   return {
@@ -120,9 +120,14 @@ export function createEventStream(world: StreamWorld): EventStream {
   };
 }
 
+/** Milliseconds at which an id stands in the order of events, whatever kind of UUID it is: the nil UUID before all. */
+function timeOf(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}
+
 /** Where a reader is to whom nothing came: behind the gap, and at an hour ago where the last event is older than a day. */
 function movedOn(after: string, nowMs: number, gapUntil: Date | null): string {
-  if (gapUntil === null && uuidTime(after) >= nowMs - MOVES_ON.after_ms) return after;
+  if (gapUntil === null && timeOf(after) >= nowMs - MOVES_ON.after_ms) return after;
   return uuidFloor(Math.max(gapUntil?.getTime() ?? 0, nowMs - MOVES_ON.behind_ms));
 }
 
