@@ -38,7 +38,7 @@ export function optionsBehindName(words: readonly string[], program: Command): s
   }
 }
 
-/** A command that there is not is what is wrong then, or that there is none; not the options before it. */
+/** Without a known command the error is about the command, not about the options before it. */
 function withoutName({ own, rest }: ReturnType<typeof leadingOptions>): string[] {
   return [...own.flat(), ...rest];
 }

@@ -197,7 +197,7 @@ type ListEventsQuery struct {
 	After *RecordId `query:"after"`
 	// Only these events, separated by commas
 	Types *string `query:"types"`
-	// Seconds, while there is none
+	// Seconds to wait for one
 	Wait *int64 `query:"wait"`
 	// How many rows at most: 1 to 100
 	Limit *int64 `query:"limit"`

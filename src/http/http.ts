@@ -76,7 +76,7 @@ declare module "fastify" {
     isHeavy: boolean;
     /**
      * Has the request done in the process for heavy requests, where a hook before the handler finds that it takes long
-     * (api/heavy/heavy.ts). Null in that process, and where there is none.
+     * (api/heavy/heavy.ts). Null in that process, and in a server without it.
      */
     aside: ((reply: FastifyReply) => Promise<FastifyReply>) | null;
     /** The body holds text that cannot be stored (storable.ts), and the route judges it item by item. */

@@ -70,7 +70,7 @@ describe("a list that Postern exported", () => {
     }
   });
 
-  it("suppresses where a time or an id is none, or the time is still to come", async () => {
+  it("suppresses where a time or an id is wrong, or the time is still to come", async () => {
     const to = await api.organization();
     const rows = [
       `a@example.com,x,29.11.2026 08:00`,

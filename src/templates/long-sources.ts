@@ -27,10 +27,9 @@ function areLong(sources: readonly unknown[]): boolean {
  */
 export function longAside(world: Pick<World, "db">) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const { aside, rawBody } = request;
-    if (aside === null) return undefined;
-    const isLong = (rawBody?.length ?? 0) > CHARACTERS_MAX || areLong(await sourcesOf(world, request));
-    return isLong ? request.aside?.(reply) : undefined;
+    if (request.aside === null) return undefined;
+    const isLong = (request.rawBody?.length ?? 0) > CHARACTERS_MAX || areLong(await sourcesOf(world, request));
+    return isLong ? request.aside(reply) : undefined;
   };
 }
 

@@ -39,7 +39,7 @@ test("--help prints how a command is used, and does nothing else", () => {
   }
 });
 
-test("a number that is none, or out of its range, is named before anything begins", () => {
+test("a wrong number, or one out of its range, is named before anything begins", () => {
   for (const [script, words, said] of [
     ["test/demo/demo.ts", ["--keep", "--days", "five"], '--days "five" is not a whole number from 1 to 30.'],
     ["test/demo/demo.ts", ["--keep", "--days", "31"], '--days "31" is not a whole number from 1 to 30.'],

@@ -18,7 +18,7 @@ export function readOptions<Config extends ParseArgsConfig>(config: Config, use:
   }
 }
 
-/** What was given behind `option`, a whole number within `bounds`; ends the process as `refuse` does where it is none. */
+/** What was given behind `option`, a whole number within `bounds`; ends the process as `refuse` does where it is not one. */
 export function wholeNumber(
   option: string,
   text: string,

@@ -8434,7 +8434,7 @@ export interface operations {
                 after?: components["schemas"]["RecordId"];
                 /** @description Only these events, separated by commas */
                 types?: string;
-                /** @description Seconds, while there is none */
+                /** @description Seconds to wait for one */
                 wait?: number;
                 /** @description How many rows at most: 1 to 100 */
                 limit?: components["parameters"]["LimitParam"];

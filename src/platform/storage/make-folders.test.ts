@@ -46,7 +46,7 @@ describe("making a folder with what is missing above it", () => {
     );
   });
 
-  it("so a start with such a data folder ends, whoever starts it", { skip }, () => {
+  it("so a start with such a data folder ends, by root or another user", { skip }, () => {
     const main = join(import.meta.dirname, "../../main.ts");
     const { POSTERN_MASTER_KEY: _, ...own } = process.env;
     const env = { ...own, POSTERN_DATA: "/proc/x/data", POSTERN_HTTP: "127.0.0.1:0", POSTERN_INTERNAL: "127.0.0.1:0" };

@@ -273,7 +273,7 @@ function ownRow(get: Get): Verdict {
   )(get);
 }
 
-// A time that a spreadsheet wrote its own way, or an id that is none, is no reason to mail an address again.
+// A time that a spreadsheet wrote its own way, or a wrong id, is no reason to mail an address again.
 function ownDetails(get: Get): OwnDetails {
   const messageId = get("sourcemessageid").toLowerCase();
   const createdAt = readTime(get("createdat"));

@@ -61,7 +61,7 @@ export function mountEvents(api: Api, world: World): void {
               minimum: 0,
               maximum: WAIT_S_MAX,
               default: 0,
-              description: "Seconds, while there is none",
+              description: "Seconds to wait for one",
             }),
           ),
           limit: Type.Optional(Type.Integer(PAGE)),

@@ -264,7 +264,7 @@ export type ListEventsQuery = {
   after?: RecordId;
   /** Only these events, separated by commas */
   types?: string;
-  /** Seconds, while there is none */
+  /** Seconds to wait for one */
   wait?: number;
   /** How many rows at most: 1 to 100 */
   limit?: number;

@@ -26,7 +26,7 @@ final class Events
      *     after?: array<string, mixed>,
      *     // Only these events, separated by commas
      *     types?: string,
-     *     // Seconds, while there is none
+     *     // Seconds to wait for one
      *     wait?: int,
      *     // How many rows at most: 1 to 100
      *     limit?: int,

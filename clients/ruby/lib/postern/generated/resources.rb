@@ -621,7 +621,7 @@ module Postern
       # stands for `gap_until`. A test key reads those of test mail.
       # @option query [String] :after The last event read
       # @option query [String] :types Only these events, separated by commas
-      # @option query [Integer] :wait Seconds, while there is none
+      # @option query [Integer] :wait Seconds to wait for one
       # @option query [Integer] :limit How many rows at most: 1 to 100
       # @return [Record]
       def list(options: {}, **query)
