@@ -338,6 +338,7 @@ create table audit_entry (
   fields text[] default '{}'::text[] not null,
   request_id uuid,
   person_id uuid,
+  changes jsonb default '[]'::jsonb not null,
   constraint audit_entry_pkey PRIMARY KEY (org_id, id),
   constraint audit_entry_actor_check CHECK ((actor = ANY (ARRAY['key'::text, 'command'::text, 'person'::text])))
 );

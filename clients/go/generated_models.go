@@ -14,8 +14,8 @@ type AddSuppressionRequest struct {
 	Email string `json:"email"`
 	// manual: you decided. unsubscribe: the recipient asked for it
 	Reason *string `json:"reason" postern:"optional"`
-	// What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
-	// with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+	// org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`;
+	// stream: of that class (`transactional`, `bulk`) or with that tag
 	ScopeType *string `json:"scope_type" postern:"optional"`
 	// Required except for the scope org
 	ScopeID *string `json:"scope_id" postern:"optional"`
@@ -189,6 +189,32 @@ func (r *ApiKey) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r ApiKey) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
+// AuditChange is a record of the API.
+type AuditChange struct {
+	// Its name; `a.b`: b within a
+	Field string `json:"field"`
+	// As text; null: none, or not known
+	Before *string `json:"before"`
+	// As text; null: none
+	After *string `json:"after"`
+	// Extra fields of a request, also nulls.
+	Extra Fields `json:"-"`
+	raw   json.RawMessage
+}
+
+// RawJSON is the record as it came, also with what this version does not know.
+func (r *AuditChange) RawJSON() json.RawMessage { return r.raw }
+
+// UnmarshalJSON keeps the bytes.
+func (r *AuditChange) UnmarshalJSON(data []byte) error {
+	type plain AuditChange
+	r.raw = append([]byte(nil), data...)
+	return json.Unmarshal(data, (*plain)(r))
+}
+
+// MarshalJSON writes the fields that are there.
+func (r AuditChange) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
+
 // AuditEntry is a record of the API.
 type AuditEntry struct {
 	ID RecordId  `json:"id"`
@@ -206,8 +232,10 @@ type AuditEntry struct {
 	// The operationId, such as updateDomain, or the command
 	Operation string      `json:"operation"`
 	Target    AuditTarget `json:"target"`
-	// Names of the fields that were given; their values are not kept
+	// Names of the fields that were given
 	Fields []string `json:"fields"`
+	// No free text, address or secret is kept
+	Changes []AuditChange `json:"changes"`
 	// X-Request-ID of the answer
 	RequestID *string `json:"request_id"`
 	// Extra fields of a request, also nulls.
@@ -765,9 +793,8 @@ type CreateMaskedAliasRequest struct {
 	// first quote. off: in bodies. Headers, file names and calendars never show it; a reply that would show it where
 	// it must not is held, and its author is informed
 	Redact *string `json:"redact" postern:"optional"`
-	// What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-	// that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves, the
-	// activity says where it is, and its author is informed which file
+	// A reply with a file that nobody can look into (under a password, damaged, packed by an unknown method). hold:
+	// it does not leave. send: it leaves, and the activity says where it is. Its author is informed which file
 	UnopenedFiles *string `json:"unopened_files" postern:"optional"`
 	// The author's own name, as the From line of the reply has it. It never stands beside the address, in heads of
 	// attached mail or in calendars. leave: elsewhere it stays. replace: before the first quote and the line above
@@ -3724,9 +3751,9 @@ type MaskedActivity struct {
 	ID RecordId `json:"id"`
 	// What happened
 	Type string `json:"type"`
-	// sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server
-	// deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply
-	// that was stopped, or mail in quarantine (see /v1/inbound-emails)
+	// sent: on its way, or arrived. deferred: answered with 450, the sender tries again; or a server deferred it,
+	// and we do. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or
+	// mail in quarantine (see /v1/inbound-emails)
 	Outcome string `json:"outcome"`
 	// A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed,
 	// destination_suspended, alias_disabled, contact_blocked, loop, own_destination, key_unusable (nothing can be
@@ -3798,8 +3825,8 @@ type MaskedAlias struct {
 	Metadata    Metadata `json:"metadata"`
 	// false: switched off
 	Active bool `json:"active"`
-	// owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again, or
-	// changing forward_to to one that is confirmed, switches the alias on
+	// owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; a mailbox that is
+	// confirmed, again or by another forward_to, switches it on
 	DisabledReason *string `json:"disabled_reason"`
 	// What happens to mail while it is switched off: drop or reject
 	OnDisabled string `json:"on_disabled"`
@@ -3941,7 +3968,7 @@ func (r MaskedCheckPlace) MarshalJSON() ([]byte, error) { return marshalRecord(r
 type MaskedContact struct {
 	ID      RecordId `json:"id"`
 	AliasID RecordId `json:"alias_id"`
-	// Empty when it cannot be read any more, because the service's master key was lost
+	// Empty when the service's master key was lost
 	Email string `json:"email"`
 	// The contact's name
 	Name *string `json:"name"`
@@ -3981,7 +4008,7 @@ func (r MaskedContact) MarshalJSON() ([]byte, error) { return marshalRecord(r, r
 // MaskedDestination is a record of the API.
 type MaskedDestination struct {
 	ID RecordId `json:"id"`
-	// Empty when it cannot be read any more, because the service's master key was lost
+	// Empty when the service's master key was lost
 	Email       string      `json:"email"`
 	Environment Environment `json:"environment"`
 	// pending: its owner has not confirmed. suspended: it bounced; confirming again takes it up
@@ -4118,7 +4145,7 @@ func (r MaskedPattern) MarshalJSON() ([]byte, error) { return marshalRecord(r, r
 
 // MaskedPgpKey is a record of the API.
 type MaskedPgpKey struct {
-	// Empty when it cannot be read any more, because the service's master key was lost
+	// Empty when the service's master key was lost
 	Fingerprint string `json:"fingerprint"`
 	// When nothing can be encrypted for it any more; null: never
 	ExpiresAt *string `json:"expires_at"`
@@ -5075,8 +5102,8 @@ func (r *SpamDmarcActionChange) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r SpamDmarcActionChange) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
-// SpamEngine: builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in
-// engine judges. A domain that has chosen none uses rspamd where the server has one
+// SpamEngine: builtin: our own signs and scores. rspamd: the server's, or the built-in engine where none is set
+// up. Without a choice: rspamd where the server has one
 type SpamEngine = string
 
 // SpamOnError: When mail cannot be judged in time. accept: it is taken, and judged by the built-in engine.
@@ -5442,9 +5469,8 @@ func (r *SuppressionReasonCounts) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes the fields that are there.
 func (r SuppressionReasonCounts) MarshalJSON() ([]byte, error) { return marshalRecord(r, r.Extra) }
 
-// SuppressionScope: What it covers. org: every mail; domain: mail from that domain; template: mail rendered with
-// it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that
-// tag
+// SuppressionScope: org: every mail; domain: mail from it; template: mail made of it; list: mail with that
+// `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
 type SuppressionScope = string
 
 // Template is a record of the API.
@@ -6203,9 +6229,8 @@ type Warming struct {
 	// phase_1 to phase_4 have limits. not_started and warmed have none; a domain starts by itself when its SPF and
 	// DKIM verify, unless the organization has turned that off
 	Phase string `json:"phase"`
-	// true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes
-	// so when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20
-	// recipients and from at least 2 such events
+	// true: all mail of the domain is refused with 429 and limit 0 until resumed. Also set by more than 5 % hard
+	// bounces or 0.3 % complaints over the last 3 UTC days, of at least 20 recipients and 2 such events
 	Paused bool `json:"paused"`
 	// Why it is paused
 	PausedReason *string `json:"paused_reason"`

@@ -426,8 +426,8 @@ type ExportSuppressionsQuery struct {
 	Query *string `query:"query"`
 	// Why
 	Reason *string `query:"reason"`
-	// What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
-	// with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+	// org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`;
+	// stream: of that class (`transactional`, `bulk`) or with that tag
 	ScopeType *SuppressionScope `query:"scope_type"`
 	// Which domain, template, list or stream; null for the scope org
 	ScopeID *string `query:"scope_id"`
@@ -442,8 +442,8 @@ type ListSuppressionsQuery struct {
 	Query *string `query:"query"`
 	// Why
 	Reason *string `query:"reason"`
-	// What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
-	// with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+	// org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`;
+	// stream: of that class (`transactional`, `bulk`) or with that tag
 	ScopeType *SuppressionScope `query:"scope_type"`
 	// Which domain, template, list or stream; null for the scope org
 	ScopeID *string `query:"scope_id"`
@@ -695,9 +695,9 @@ type DKIMResource struct {
 }
 
 // Create: Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key,
-// `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to ask for a
-// key without a selector, or with that one, gets this very key, or in its place one of the algorithm asked for.
-// Each further call makes another.
+// `postern1`, whose record stands among its DNS records. Until DNS has shown it, the first to ask for a key
+// without a selector, or with that one, gets this key, or in its place one of the algorithm asked for. Each
+// further call makes another.
 func (r *DKIMResource) Create(ctx context.Context, id string, input CreateDkimKeyRequest, options ...RequestOption) (*DkimKeyAnswer, error) {
 	var answer DkimKeyAnswer
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/dkim", input: input, idempotent: true}, &answer, options)
@@ -1183,8 +1183,8 @@ func (r *InboundResource) Replay(ctx context.Context, id string, options ...Requ
 
 // Simulate: Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
 // the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never
-// sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in
-// `messages`, and `email` is null.
+// sent. Masked and reverse addresses take it too: the whole forward or reply is shown in `messages`, and `email`
+// is null.
 func (r *InboundResource) Simulate(ctx context.Context, input SimulateInboundEmailRequest, options ...RequestOption) (*SimulateInboundEmailAnswer, error) {
 	var answer SimulateInboundEmailAnswer
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/inbound-emails/simulate", input: input}, &answer, options)
@@ -2157,8 +2157,8 @@ func (r *WebhooksResource) Test(ctx context.Context, id string, input TestWebhoo
 }
 
 // Update: Change the given fields of a webhook endpoint. A disabled endpoint gets no new events; what it has
-// queued waits 3 days for `enabled: true`, then fails. An endpoint that answered 410 is disabled by us and what
-// it had queued fails at once.
+// queued waits 3 days for `enabled: true`, then fails. One that answered 410 is disabled, and what it had queued
+// fails at once.
 func (r *WebhooksResource) Update(ctx context.Context, id string, input UpdateWebhookRequest, options ...RequestOption) (*Webhook, error) {
 	var answer struct {
 		Inside Webhook `json:"webhook"`

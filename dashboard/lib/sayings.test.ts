@@ -7,7 +7,7 @@ import { sayNumber, sayShare } from "./domain-views.ts";
 import { STATUSES } from "./email-filters.ts";
 import { sayLimit } from "./limits.ts";
 import { keyState, sayFailure, sayFingerprint } from "./masked-words.ts";
-import { readOperation, sayOperation } from "./operations.ts";
+import { readOperation, sayChanges, sayOperation } from "./operations.ts";
 import { toneOfEmail, wordOf } from "./states.ts";
 import * as times from "./times.ts";
 import { explainVerdicts } from "./verdicts.ts";
@@ -139,6 +139,17 @@ describe("a state", () => {
     const names = ["createApiKey", "setMaskedPgpKey", "login", "organizations set"];
     assert.deepEqual(names.map(sayOperation).map(readOperation), names);
     assert.equal(readOperation(" createApiKey "), "createApiKey");
+  });
+
+  it("of the audit log is what became of each field, and its name alone where its value is not kept", () => {
+    const changes = [
+      { field: "active", before: "true", after: "false" },
+      { field: "thresholds.tag", before: null, after: "4" },
+      { field: "ip_pool", before: "bulk", after: null },
+    ];
+    const fields = ["active", "thresholds", "url", "ip_pool"];
+    const said = ["active: true → false", "thresholds.tag: 4", "ip_pool: bulk → –", "url"];
+    assert.deepEqual(sayChanges({ fields, changes }), said);
   });
 });
 

@@ -1,11 +1,11 @@
-// The audit log: who changed what, when and from where. Values are not kept, only the names of what was given.
+// The audit log: who changed what, when and from where, with the values before and after of what may be kept.
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client.ts";
 import { auditLog } from "../api/people.ts";
 import { PAGE_ROWS } from "../api/queries.ts";
 import { SearchField } from "../forms/search-field.tsx";
-import { readOperation, sayOperation } from "../lib/operations.ts";
+import { readOperation, sayChanges, sayOperation } from "../lib/operations.ts";
 import { ListFoot } from "../ui/list-foot.tsx";
 import { SettingsHead } from "../ui/settings-head.tsx";
 import { Empty, Loaded } from "../ui/states.tsx";
@@ -73,9 +73,9 @@ function Rows({ page, readAtMs }: { page: Schemas["AuditEntryList"]; readAtMs: n
         <thead>
           <tr>
             <th className="w-[116px] sm:w-[132px]">When</th>
-            <th className="hide-s w-[24%]">Who</th>
+            <th className="hide-s w-[20%]">Who</th>
             <th>What</th>
-            <th className="hide-s w-[24%]">Fields</th>
+            <th className="hide-s w-[30%]">Changed</th>
             <th className="hide-s w-[150px]">From</th>
           </tr>
         </thead>
@@ -98,8 +98,10 @@ function Rows({ page, readAtMs }: { page: Schemas["AuditEntryList"]; readAtMs: n
 
 const ACTORS: Record<Entry["actor"], string> = { key: "key", person: "", command: "command line" };
 
-function Row({ entry: { at, actor, name, ip, operation, target, fields } }: { entry: Entry }) {
+function Row({ entry }: { entry: Entry }) {
+  const { at, actor, name, ip, operation, target } = entry;
   const what = Object.values(target).join(" ");
+  const said = sayChanges(entry);
   return (
     <tr>
       <td className="dim">
@@ -113,8 +115,8 @@ function Row({ entry: { at, actor, name, ip, operation, target, fields } }: { en
         {sayOperation(operation)} <code className="dim hide-s">{what}</code>
         <div className="show-s dim truncate text-[12.5px]">{name}</div>
       </td>
-      <td className="hide-s dim" title={fields.join(", ")}>
-        {fields.join(", ")}
+      <td className="hide-s dim" title={said.join("\n")}>
+        {said.join(", ")}
       </td>
       <td className="hide-s">{ip === null ? "" : <code>{ip}</code>}</td>
     </tr>

@@ -22,9 +22,10 @@ export {
   organizationNamed,
   organizationTable,
   pageOrganizations,
+  showOrganization,
 } from "./operator.ts";
 export { requestRates } from "./rates.ts";
-export { changeSetting, organizationSetting, organizationsWith } from "./settings.ts";
+export { changeSetting, organizationSetting, organizationsWith, type SettingName } from "./settings.ts";
 export { showFirstKeys } from "./show-first-keys.ts";
 
 const TOUCH_EVERY_MS = 60_000;

@@ -96,6 +96,12 @@ export async function openOrganization(
   return id;
 }
 
+/** What may be changed of an organization, as it is now; undefined where there is no such one. */
+export async function showOrganization({ db }: Pick<World, "db">, id: string) {
+  const [row] = isUuid(id) ? await queries.findOrganization(db, id) : [];
+  return row && withLimits(row);
+}
+
 /** Changes what is given. Throws a sentence for the operator that names the option, or that there is no such one. */
 export async function changeOrganization(
   { db }: Pick<World, "db">,
@@ -172,13 +178,18 @@ function readLimit(option: string, text: string, [least, most]: [number, number]
   );
 }
 
-function shown({ requests_per_second, monthly_quota, ...row }: queries.ListedOrganization): ShownOrganization {
-  const limits = { requests_per_second, monthly_quota };
+function shown(row: queries.ListedOrganization): ShownOrganization {
+  const own = (["requests_per_second", "monthly_quota"] as const).filter((name) => row[name] !== null);
+  return { ...row, ...withLimits(row), own };
+}
+
+function withLimits<R extends Pick<queries.ListedOrganization, "plan" | "requests_per_second" | "monthly_quota">>(
+  row: R,
+) {
   return {
     ...row,
-    requests_per_second: requests_per_second ?? PLANS[row.plan].requests_per_second,
-    monthly_quota: monthly_quota ?? PLANS[row.plan].monthly_quota,
-    own: (["requests_per_second", "monthly_quota"] as const).filter((name) => limits[name] !== null),
+    requests_per_second: row.requests_per_second ?? PLANS[row.plan].requests_per_second,
+    monthly_quota: row.monthly_quota ?? PLANS[row.plan].monthly_quota,
   };
 }
 

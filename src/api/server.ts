@@ -6,7 +6,7 @@ import type { SecureContext } from "node:tls";
 import swagger from "@fastify/swagger";
 import Fastify, { type FastifyError, type FastifyReply, type FastifyRequest } from "fastify";
 import { authenticate, authenticateMask } from "../accounts/accounts.ts";
-import { noteChanges } from "../audit/audit.ts";
+import { noteChanges, rememberReplaced } from "../audit/audit.ts";
 import type { Api } from "../http/http.ts";
 import { ErrorBody, RateLimitBody } from "../http/http.ts";
 import { personAccounts } from "../people/people.ts";
@@ -179,6 +179,7 @@ function guardRequests(v1: Api, world: World, find: FindHanded | null): void {
   }
   v1.addHook("onRequest", requireLiveKey(world));
   v1.addHook("preHandler", judge);
+  rememberReplaced(v1 as never);
   v1.addHook("preValidation", refuseNul);
   v1.addHook("preSerialization", noteChanges(world));
   repeatCreates(v1, world);

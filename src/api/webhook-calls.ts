@@ -12,8 +12,8 @@ const SENTENCES: Record<(typeof EVENT_TYPES)[number], string> = {
 
 /** What holds for every call: the description of the tag Webhooks. */
 export const WEBHOOK_CALLS =
-  "Answer a call with any 2xx within 15 seconds. Anything else is tried again: after 1 minute, 5 minutes, 30 minutes, 2 hours, 8 " +
-  "hours and 24 hours. 410 switches the endpoint off. The body has the same bytes on every attempt, events come in no " +
+  "Answer a call with any 2xx within 15 seconds. Anything else is tried again: after 1, 5 and 30 minutes, 2, 8 and 24 hours. " +
+  "410 switches the endpoint off. The body has the same bytes on every attempt, events come in no " +
   "promised order, and one may come twice: deduplicate by `event_id`.";
 
 const text = (description: string) => ({ description, schema: { type: "string" } });

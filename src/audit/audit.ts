@@ -1,19 +1,25 @@
-// The audit log: every change that a key or a command made, with who, when and from where. It names what was changed and
-// which fields were given, never their values. Face of the feature. A change is noted before its answer leaves.
+// The audit log: every change that a key or a command made, with who, when and from where. It names what was changed and which
+// fields were given, and has the values of those that hold no text of a person's and no secret (changes.ts). Face of the
+// feature. A change is noted before its answer leaves.
 
 import { userInfo } from "node:os";
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import { endOf, readDayOrTime } from "../http/date-range.ts";
 import type { Account } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
 import { totalOf } from "../platform/database/totals.ts";
 import type { World } from "../platform/world.ts";
+import { type Change, changesOf, showsValues } from "./changes.ts";
 import * as queries from "./queries.ts";
 
+export { type Change, changesBetween } from "./changes.ts";
 export { countNamed } from "./queries.ts";
 
 type AuditWorld = Pick<World, "db" | "clock" | "random" | "log">;
+
+/** What of an organization is noted when somebody changes it. */
+export const ORGANIZATION_FIELDS = ["name", "plan", "state", "requests_per_second", "monthly_quota"] as const;
 
 /** What asks for something by POST and changes no settings: mail has its own timeline. */
 const NO_CHANGES = new Set([
@@ -33,9 +39,42 @@ export function noteChanges(world: AuditWorld) {
       ...{ ip: request.ip, operation, request_id: request.id },
       target: { ...namesIn(params), ...createdIn(payload) },
       fields: body !== null && typeof body === "object" ? Object.keys(body).slice(0, FIELDS_MAX) : [],
+      changes: changesOf(bodySchema(request), body, { before: replaced.get(request), hasNames: hasNames(request) }),
     });
     return payload;
   };
+}
+
+/** Records as they were before a request that replaces some of their fields. */
+const replaced = new WeakMap<FastifyRequest, unknown>();
+
+/** Remembers what each request to change a record is about to replace: what GET answers at the same path, asked as the same account. */
+export function rememberReplaced(scope: FastifyInstance): void {
+  const reading = new Map<string, RouteOptions["handler"]>();
+  scope.addHook("onRoute", ({ method, url, handler }) => {
+    // A handler that writes its answer by itself is none to be asked in between.
+    if (method === "GET" && handler.length < 2) reading.set(url, handler);
+  });
+  scope.addHook("preHandler", async (request, reply) => {
+    const { method, routeOptions } = request;
+    const read = method === "PUT" || method === "PATCH" ? reading.get(routeOptions.url ?? "") : undefined;
+    if (!read || !showsValues(bodySchema(request), request.body, hasNames(request))) return;
+    try {
+      replaced.set(request, await read.call(scope, Object.create(request, { query: { value: {} } }), reply));
+    } catch {
+      // What cannot be read cannot be changed either, and the change says why.
+    }
+  });
+}
+
+function bodySchema({ routeOptions }: FastifyRequest): unknown {
+  return routeOptions.schema?.body ?? {};
+}
+
+/** Names of masked addresses and of their contacts are people's. */
+function hasNames({ routeOptions }: FastifyRequest): boolean {
+  const { tags = [] } = (routeOptions.schema ?? {}) as { tags?: readonly string[] };
+  return !tags.some((tag) => tag.startsWith("Masked"));
 }
 
 function whoAsks({ key_id, key_name, person }: Account) {
@@ -49,27 +88,28 @@ export type PersonAct = {
   operation: string;
   target?: Record<string, string>;
   fields?: string[];
+  changes?: Change[];
 };
 
 /** Notes what a person did to an organization outside /v1: invitations, roles, plans. */
 export async function notePerson(
   world: AuditWorld,
   orgId: string,
-  { person, request, operation, target = {}, fields = [] }: PersonAct,
+  { person, request, operation, target = {}, fields = [], changes = [] }: PersonAct,
 ): Promise<void> {
   const who = { actor: "person", key_id: null, person_id: person.id, name: person.email } as const;
-  await note(world, orgId, { ...who, ip: request.ip, request_id: request.id, operation, target, fields });
+  await note(world, orgId, { ...who, ip: request.ip, request_id: request.id, operation, target, fields, changes });
 }
 
 /** The same for an act that is about several organizations: an entry in the log of each, all or none. */
 export async function notePersonInAll(
   world: AuditWorld,
   orgIds: string[],
-  { person, request, operation, target = {}, fields = [] }: PersonAct,
+  { person, request, operation, target = {}, fields = [], changes = [] }: PersonAct,
 ): Promise<void> {
   const at = new Date(world.clock.now());
   const who = { actor: "person", key_id: null, person_id: person.id, name: person.email } as const;
-  const entry = { ...who, ip: request.ip, request_id: request.id, operation, target, fields, at };
+  const entry = { ...who, ip: request.ip, request_id: request.id, operation, target, fields, changes, at };
   const owners = orgIds.map((org_id) => ({ org_id, id: world.random.uuid() }));
   try {
     await queries.insertEntryInAll(world.db, owners, entry);
@@ -114,14 +154,16 @@ function nameOfPerson(): string {
   }
 }
 
+export type CommandAct = { command: string } & Pick<PersonAct, "target" | "fields" | "changes">;
+
 /** Notes what somebody did to an organization at the command line. */
 export async function noteCommand(
   world: AuditWorld,
   orgId: string,
-  { command, target = {}, fields = [] }: { command: string; target?: Record<string, string>; fields?: string[] },
+  { command, target = {}, fields = [], changes = [] }: CommandAct,
 ): Promise<void> {
   const who = { actor: "command", key_id: null, person_id: null, name: PERSON, ip: null, request_id: null } as const;
-  await note(world, orgId, { ...who, operation: command, target, fields });
+  await note(world, orgId, { ...who, operation: command, target, fields, changes });
 }
 
 type Noted = Omit<queries.AuditEntry, "id" | "at">;

@@ -4,6 +4,7 @@ import type { Query, Tx } from "../platform/database/db.ts";
 import { FIRST_ID, LAST_ID, type Page } from "../platform/database/page.ts";
 import { countUpToMax, type Total } from "../platform/database/totals.ts";
 import { uuidFloor } from "../platform/random.ts";
+import type { Change } from "./changes.ts";
 
 export type AuditEntry = {
   id: string;
@@ -16,17 +17,19 @@ export type AuditEntry = {
   operation: string;
   target: Record<string, string>;
   fields: string[];
+  changes: Change[];
   request_id: string | null;
 };
 
-const COLUMNS = "id, at, actor, key_id, person_id, name, ip, operation, target, fields, request_id";
+const COLUMNS = "id, at, actor, key_id, person_id, name, ip, operation, target, fields, changes, request_id";
 
 export function insertEntry(tx: Tx, orgId: string, entry: AuditEntry) {
   return tx.execute(
-    `insert into audit_entry (org_id, ${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+    `insert into audit_entry (org_id, ${COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
     [
       ...[orgId, entry.id, entry.at, entry.actor, entry.key_id, entry.person_id, entry.name],
-      ...[entry.ip, entry.operation, JSON.stringify(entry.target), entry.fields, entry.request_id],
+      ...[entry.ip, entry.operation, JSON.stringify(entry.target), entry.fields, JSON.stringify(entry.changes)],
+      entry.request_id,
     ],
   );
 }
@@ -39,12 +42,12 @@ export function insertEntryInAll(
 ) {
   return db.execute(
     `insert into audit_entry (org_id, ${COLUMNS})
-     select k.org_id, k.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+     select k.org_id, k.id, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
        from unnest($1::uuid[], $2::uuid[]) as k (org_id, id) on conflict (org_id, id) do nothing`,
     [
       ...[owners.map(({ org_id }) => org_id), owners.map(({ id }) => id), entry.at, entry.actor, entry.key_id],
       ...[entry.person_id, entry.name, entry.ip, entry.operation, JSON.stringify(entry.target), entry.fields],
-      entry.request_id,
+      ...[JSON.stringify(entry.changes), entry.request_id],
     ],
   );
 }

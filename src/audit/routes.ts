@@ -16,6 +16,15 @@ import {
 import type { World } from "../platform/world.ts";
 import * as audit from "./audit.ts";
 
+const AuditChange = Named(
+  "AuditChange",
+  Type.Object({
+    field: Type.String({ description: "Its name; `a.b`: b within a" }),
+    before: Nullable(Type.String({ description: "As text; null: none, or not known" })),
+    after: Nullable(Type.String({ description: "As text; null: none" })),
+  }),
+);
+
 const Entry = Named(
   "AuditEntry",
   Type.Object({
@@ -37,9 +46,8 @@ const Entry = Named(
         description: "What was changed: names from the path, and the id of the record. No address of a person",
       }),
     ),
-    fields: Type.Array(Type.String(), {
-      description: "Names of the fields that were given; their values are not kept",
-    }),
+    fields: Type.Array(Type.String(), { description: "Names of the fields that were given" }),
+    changes: Type.Array(AuditChange, { description: "No free text, address or secret is kept" }),
     request_id: Nullable(Type.String({ format: "uuid", description: "X-Request-ID of the answer" })),
   }),
 );

@@ -7,9 +7,12 @@ import {
   listOrganizations,
   type OrganizationOptions,
   organizationNamed,
+  organizationSetting,
   organizationTable,
+  type SettingName,
+  showOrganization,
 } from "../accounts/accounts.ts";
-import { noteCommand } from "../audit/audit.ts";
+import { changesBetween, noteCommand, ORGANIZATION_FIELDS } from "../audit/audit.ts";
 import { addMoveCommands } from "./move-organization.ts";
 import { withWorld } from "./with-world.ts";
 
@@ -59,9 +62,11 @@ type SettingOptions = { organization?: string; json?: boolean };
 
 function changeSettingCommand(name: string, text: string, { organization, json }: SettingOptions): Promise<void> {
   return withWorld(async (world) => {
-    const value = await changeSetting(world, organization ?? null, name, text);
     const org_id = await organizationNamed(world, organization ?? null);
-    await noteCommand(world, org_id, { command: "settings", target: { setting: name } });
+    const before = await organizationSetting(world.db, org_id, name as SettingName);
+    const value = await changeSetting(world, org_id, name, text);
+    const changes = changesBetween({ [name]: before }, { [name]: value }, [name]);
+    await noteCommand(world, org_id, { command: "settings", target: { setting: name }, changes });
     console.log(json ? JSON.stringify({ organization_id: org_id, name, value }) : `${name} is ${text} now.`);
   });
 }
@@ -91,8 +96,10 @@ type ChangeOptions = OrganizationOptions & { json?: boolean };
 
 function changeOrganizationCommand(id: string, { json, ...options }: ChangeOptions): Promise<void> {
   return withWorld(async (world) => {
+    const before = await showOrganization(world, id);
     const organization = await changeOrganization(world, id, options);
-    await noteCommand(world, organization.id, { command: "organizations set", fields: Object.keys(options) });
+    const changes = changesBetween(before ?? organization, organization, ORGANIZATION_FIELDS);
+    await noteCommand(world, organization.id, { command: "organizations set", fields: Object.keys(options), changes });
     console.log(json ? JSON.stringify({ organization }) : organizationTable([organization]));
   });
 }

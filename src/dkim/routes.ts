@@ -63,8 +63,8 @@ function mountKeys(api: Api, world: World): void {
         summary: "Make a DKIM key; it signs once DNS shows its record",
         description:
           "A domain that sends is made with a key, `postern1`, whose record stands among its DNS records. Until DNS has " +
-          "shown that record, the first to ask for a key without a selector, or with that one, gets this very key, or in " +
-          "its place one of the algorithm asked for. Each further call makes another.",
+          "shown it, the first to ask for a key without a selector, or with that one, gets this key, or in its place " +
+          "one of the algorithm asked for. Each further call makes another.",
         params: Type.Object({ id }),
         body: Nullable(
           Closed({

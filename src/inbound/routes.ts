@@ -234,7 +234,7 @@ function mountSimulate(api: Api, world: World, inbound: Inbound): void {
         tags,
         summary: "Receive a mail that nobody sent, through the whole pipeline",
         description:
-          "For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in `messages`, and `email` is null.",
+          "For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the whole forward or reply is shown in `messages`, and `email` is null.",
         body: SimulateBody,
         response: answers({
           200: Type.Object({

@@ -65,7 +65,7 @@ const Alias = Named(
     disabled_reason: Type.Unsafe<string | null>({
       ...Nullable(Type.String()),
       description:
-        "owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on",
+        "owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; a mailbox that is confirmed, again or by another forward_to, switches it on",
     }),
     on_disabled: OneOf(ON_DISABLED),
     reply_enabled: Type.Boolean(),
@@ -115,7 +115,7 @@ const settings = {
   unopened_files: Type.Optional(
     OneOf(UNOPENED_FILES, {
       description:
-        "What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves, the activity says where it is, and its author is informed which file",
+        "A reply with a file that nobody can look into (under a password, damaged, packed by an unknown method). hold: it does not leave. send: it leaves, and the activity says where it is. Its author is informed which file",
     }),
   ),
   own_name: Type.Optional(

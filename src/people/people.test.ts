@@ -339,6 +339,8 @@ describe("people of an organization", () => {
     assert.equal(log.body.entries[0].actor, "person");
     assert.equal(log.body.entries[0].name, "ann@example.net");
     assert.deepEqual(log.body.entries[0].target, { id: person.id });
+    const { entries } = (await api.ask("GET", "/v1/audit-log?operation=updateMember&limit=1")).body;
+    assert.deepEqual(entries[0].changes, [{ field: "role", before: "viewer", after: "admin" }]);
   });
 
   it("are invited by a link that the owner sees where Postern cannot mail, and the log has who saw it and who used it", async () => {

@@ -8,8 +8,8 @@ export const ScopeWord = Named(
   "SuppressionScope",
   OneOf(SCOPE_TYPES, {
     description:
-      "What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with " +
-      "that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag",
+      "org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`; stream: of that " +
+      "class (`transactional`, `bulk`) or with that tag",
   }),
 );
 

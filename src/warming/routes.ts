@@ -39,9 +39,7 @@ const Status = Named(
     }),
     paused: Type.Boolean({
       description:
-        "true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes so " +
-        "when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20 " +
-        "recipients and from at least 2 such events",
+        "true: all mail of the domain is refused with 429 and limit 0 until resumed. Also set by more than 5 % hard bounces or 0.3 % complaints over the last 3 UTC days, of at least 20 recipients and 2 such events",
     }),
     paused_reason: Nullable(Type.String()),
     warming_started_at: Nullable(Time),

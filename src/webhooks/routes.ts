@@ -198,7 +198,7 @@ function mountUpdate(api: Api, world: World): void {
         summary: "Change the given fields of a webhook endpoint",
         description:
           "A disabled endpoint gets no new events; what it has queued waits 3 days for `enabled: true`, then fails. " +
-          "An endpoint that answered 410 is disabled by us and what it had queued fails at once.",
+          "One that answered 410 is disabled, and what it had queued fails at once.",
         params: IdParams,
         body: Closed({
           url: Type.Optional(Url),

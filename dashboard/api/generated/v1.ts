@@ -219,7 +219,7 @@ export interface paths {
         put?: never;
         /**
          * Make a DKIM key; it signs once DNS shows its record
-         * @description A domain that sends is made with a key, `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to ask for a key without a selector, or with that one, gets this very key, or in its place one of the algorithm asked for. Each further call makes another.
+         * @description A domain that sends is made with a key, `postern1`, whose record stands among its DNS records. Until DNS has shown it, the first to ask for a key without a selector, or with that one, gets this key, or in its place one of the algorithm asked for. Each further call makes another.
          */
         post: operations["createDkimKey"];
         delete?: never;
@@ -326,7 +326,7 @@ export interface paths {
         get: operations["getWebhook"];
         /**
          * Change the given fields of a webhook endpoint
-         * @description A disabled endpoint gets no new events; what it has queued waits 3 days for `enabled: true`, then fails. An endpoint that answered 410 is disabled by us and what it had queued fails at once.
+         * @description A disabled endpoint gets no new events; what it has queued waits 3 days for `enabled: true`, then fails. One that answered 410 is disabled, and what it had queued fails at once.
          */
         put: operations["updateWebhook"];
         post?: never;
@@ -1887,7 +1887,7 @@ export interface paths {
         put?: never;
         /**
          * Receive a mail that nobody sent, through the whole pipeline
-         * @description For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in `messages`, and `email` is null.
+         * @description For tests: environment `test` whatever the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never sent. Masked and reverse addresses take it too: the whole forward or reply is shown in `messages`, and `email` is null.
          */
         post: operations["simulateInboundEmail"];
         delete?: never;
@@ -2126,7 +2126,7 @@ export interface components {
              */
             reason?: "manual" | "unsubscribe" | null;
             /**
-             * @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+             * @description org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
              * @default org
              * @enum {string|null}
              */
@@ -2300,6 +2300,14 @@ export interface components {
             /** @description The keys */
             keys: components["schemas"]["ApiKey"][];
         };
+        AuditChange: {
+            /** @description Its name; `a.b`: b within a */
+            field: string;
+            /** @description As text; null: none, or not known */
+            before: string | null;
+            /** @description As text; null: none */
+            after: string | null;
+        };
         /**
          * @example {
          *       "id": "0193a5c0-7b1e-7000-8000-000000000001",
@@ -2314,6 +2322,7 @@ export interface components {
          *         "id": "0193a5c0-7b1e-7000-8000-000000000003"
          *       },
          *       "fields": [],
+         *       "changes": [],
          *       "request_id": "0193a5c0-7b1e-7000-8000-000000000004"
          *     }
          */
@@ -2342,8 +2351,10 @@ export interface components {
             /** @description The operationId, such as updateDomain, or the command */
             operation: string;
             target: components["schemas"]["AuditTarget"];
-            /** @description Names of the fields that were given; their values are not kept */
+            /** @description Names of the fields that were given */
             fields: string[];
+            /** @description No free text, address or secret is kept */
+            changes: components["schemas"]["AuditChange"][];
             /**
              * Format: uuid
              * @description X-Request-ID of the answer
@@ -2721,7 +2732,7 @@ export interface components {
              */
             redact?: "all" | "quoted" | "off" | null;
             /**
-             * @description What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves, the activity says where it is, and its author is informed which file
+             * @description A reply with a file that nobody can look into (under a password, damaged, packed by an unknown method). hold: it does not leave. send: it leaves, and the activity says where it is. Its author is informed which file
              * @enum {string|null}
              */
             unopened_files?: "hold" | "send" | null;
@@ -5078,7 +5089,7 @@ export interface components {
              */
             type: "forward" | "reply" | "block" | "bounce" | "quarantine" | "auto_reply" | "config";
             /**
-             * @description sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
+             * @description sent: on its way, or arrived. deferred: answered with 450, the sender tries again; or a server deferred it, and we do. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
              * @enum {string}
              */
             outcome: "sent" | "deferred" | "failed" | "dropped" | "held";
@@ -5178,7 +5189,7 @@ export interface components {
             metadata: components["schemas"]["Metadata"];
             /** @description false: switched off */
             active: boolean;
-            /** @description owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again, or changing forward_to to one that is confirmed, switches the alias on */
+            /** @description owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; a mailbox that is confirmed, again or by another forward_to, switches it on */
             disabled_reason: string | null;
             /**
              * @description What happens to mail while it is switched off: drop or reject
@@ -5309,7 +5320,7 @@ export interface components {
         MaskedContact: {
             id: components["schemas"]["RecordId"];
             alias_id: components["schemas"]["RecordId"];
-            /** @description Empty when it cannot be read any more, because the service's master key was lost */
+            /** @description Empty when the service's master key was lost */
             email: string;
             /** @description The contact's name */
             name: string | null;
@@ -5370,7 +5381,7 @@ export interface components {
          */
         MaskedDestination: {
             id: components["schemas"]["RecordId"];
-            /** @description Empty when it cannot be read any more, because the service's master key was lost */
+            /** @description Empty when the service's master key was lost */
             email: string;
             environment: components["schemas"]["Environment"];
             /**
@@ -5509,7 +5520,7 @@ export interface components {
             patterns: components["schemas"]["MaskedPattern"][];
         };
         MaskedPgpKey: {
-            /** @description Empty when it cannot be read any more, because the service's master key was lost */
+            /** @description Empty when the service's master key was lost */
             fingerprint: string;
             /**
              * Format: date-time
@@ -6326,7 +6337,7 @@ export interface components {
             quarantine?: "none" | "tag" | "quarantine" | "reject";
         };
         /**
-         * @description builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in engine judges. A domain that has chosen none uses rspamd where the server has one
+         * @description builtin: our own signs and scores. rspamd: the server's, or the built-in engine where none is set up. Without a choice: rspamd where the server has one
          * @enum {string}
          */
         SpamEngine: "builtin" | "rspamd";
@@ -6589,7 +6600,7 @@ export interface components {
             unsubscribe: number;
         };
         /**
-         * @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+         * @description org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
          * @enum {string}
          */
         SuppressionScope: "org" | "domain" | "stream" | "template" | "list";
@@ -7147,7 +7158,7 @@ export interface components {
              * @enum {string}
              */
             phase: "not_started" | "phase_1" | "phase_2" | "phase_3" | "phase_4" | "warmed";
-            /** @description true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it becomes so when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over at least 20 recipients and from at least 2 such events */
+            /** @description true: all mail of the domain is refused with 429 and limit 0 until resumed. Also set by more than 5 % hard bounces or 0.3 % complaints over the last 3 UTC days, of at least 20 recipients and 2 such events */
             paused: boolean;
             /** @description Why it is paused */
             paused_reason: string | null;
@@ -7637,7 +7648,7 @@ export interface components {
         ReasonParam: "hard_bounce" | "complaint" | "manual" | "unsubscribe";
         /** @description Which domain, template, list or stream; null for the scope org */
         ScopeIdParam: string;
-        /** @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
+        /** @description org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag */
         ScopeTypeParam: components["schemas"]["SuppressionScope"];
         /** @description Such as manual or import:sendgrid */
         SourceParam: string;
@@ -8729,7 +8740,7 @@ export interface operations {
                 query?: components["parameters"]["QueryParam"];
                 /** @description Why */
                 reason?: components["parameters"]["ReasonParam"];
-                /** @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
+                /** @description org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag */
                 scope_type?: components["parameters"]["ScopeTypeParam"];
                 /** @description Which domain, template, list or stream; null for the scope org */
                 scope_id?: components["parameters"]["ScopeIdParam"];
@@ -8842,7 +8853,7 @@ export interface operations {
                 query?: components["parameters"]["QueryParam"];
                 /** @description Why */
                 reason?: components["parameters"]["ReasonParam"];
-                /** @description What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag */
+                /** @description org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag */
                 scope_type?: components["parameters"]["ScopeTypeParam"];
                 /** @description Which domain, template, list or stream; null for the scope org */
                 scope_id?: components["parameters"]["ScopeIdParam"];

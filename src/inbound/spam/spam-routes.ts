@@ -13,8 +13,7 @@ const Engine = Named(
   "SpamEngine",
   OneOf(ENGINES, {
     description:
-      "builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in engine judges. A domain " +
-      "that has chosen none uses rspamd where the server has one",
+      "builtin: our own signs and scores. rspamd: the server's, or the built-in engine where none is set up. Without a choice: rspamd where the server has one",
   }),
 );
 const OnError = Named(

@@ -33,7 +33,7 @@ import { erasePerson, exportPerson } from "./people.ts";
 const EMAIL_MAX = 1_500;
 const EmailQuery = Type.Optional(Type.String({ maxLength: EMAIL_MAX, description: "Exactly this address" }));
 
-const UNREADABLE = "Empty when it cannot be read any more, because the service's master key was lost";
+const UNREADABLE = "Empty when the service's master key was lost";
 
 const PgpKey = Named(
   "MaskedPgpKey",
@@ -105,7 +105,7 @@ const Entry = Named(
     type: OneOf(ACTIVITY_TYPES),
     outcome: OneOf(ACTIVITY_OUTCOMES, {
       description:
-        "sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
+        "sent: on its way, or arrived. deferred: answered with 450, the sender tries again; or a server deferred it, and we do. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)",
     }),
     reason: Type.Unsafe<string | null>({
       ...Nullable(Type.String()),

@@ -17,12 +17,12 @@ export async function changeMember(
   { db }: MemberWorld,
   orgId: string,
   { id, ...changes }: { id: string; role?: PersonRole; sees_bodies?: boolean },
-): Promise<queries.Member> {
+): Promise<{ before: queries.Member; after: queries.Member }> {
   return db.asOrg(orgId, async (tx) => {
-    await findMember(tx, orgId, id);
+    const before = await findMember(tx, orgId, id);
     if (changes.role !== undefined && changes.role !== "owner") await keepAnOwner(tx, orgId, id);
     await queries.changeMember(tx, orgId, { person_id: id, ...changes });
-    return findMember(tx, orgId, id);
+    return { before, after: await findMember(tx, orgId, id) };
   });
 }
 

@@ -4,7 +4,7 @@
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { refuseIfMoving } from "../../accounts/accounts.ts";
-import { notePerson } from "../../audit/audit.ts";
+import { type Change, changesBetween, notePerson } from "../../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Deleted, Named, Nullable } from "../../http/http.ts";
 import { isUuid } from "../../platform/database/db.ts";
 import { notFound, Refusal } from "../../platform/refusal.ts";
@@ -60,9 +60,11 @@ function mountMembers(api: Api, world: PeopleWorld): void {
     },
     async (request) => {
       const orgId = await ownOrganization(world, request, "owner");
-      const person = await changeMember(world, orgId, { id: request.params.id, ...request.body });
-      await noteAct(world, request, { org_id: orgId, operation: "updateMember", id: request.params.id });
-      return { person };
+      const { id } = request.params;
+      const { before, after } = await changeMember(world, orgId, { id, ...request.body });
+      const changes = changesBetween(before, after, ["role", "sees_bodies"]);
+      await noteAct(world, request, { org_id: orgId, operation: "updateMember", id, changes });
+      return { person: after };
     },
   );
 
@@ -144,7 +146,8 @@ function mountInvitations(api: Api, world: PeopleWorld): void {
       const orgId = await ownOrganization(world, request, "owner");
       await countMail(world, `invitations ${orgId}`);
       const { invitation, link } = await invite(world, orgId, request.body);
-      await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: invitation.id });
+      const changes = [{ field: "role", before: null, after: invitation.role }];
+      await noteAct(world, request, { org_id: orgId, operation: "createInvitation", id: invitation.id, changes });
       const isMailed = await mailInvitation(world, { ...invitation, org_id: orgId, link, by: request.session.person });
       // Somebody who sees the link could use it in the name of the person it is for.
       if (!isMailed) {
@@ -194,13 +197,14 @@ async function ownOrganization(
   return org_id;
 }
 
-type PeopleAct = { org_id: string; operation: string; id: string };
+type PeopleAct = { org_id: string; operation: string; id: string; changes?: Change[] };
 
 async function noteAct(
   world: PeopleWorld,
   request: FastifyRequest,
-  { org_id, operation, id }: PeopleAct,
+  { org_id, operation, id, changes = [] }: PeopleAct,
 ): Promise<void> {
+  const by = { person: request.session.person, request };
   const fields = Object.keys((request.body ?? {}) as object);
-  await notePerson(world, org_id, { person: request.session.person, request, operation, target: { id }, fields });
+  await notePerson(world, org_id, { ...by, operation, target: { id }, fields, changes });
 }

@@ -42,6 +42,12 @@ it("an operator approves an organization, and its own log says who did", async (
     [entries[1].operation, entries[1].name, entries[1].fields.sort()],
     ["changeOrganization", "operator@example.net", ["monthly_quota", "plan", "state"]],
   );
+  const [quota_back, at_first] = entries.map(
+    ({ changes: noted }: { changes: { field: string; before: string; after: string }[] }) =>
+      Object.fromEntries(noted.map(({ field, before, after }) => [field, [before, after]])),
+  );
+  assert.deepEqual([at_first.state, at_first.plan[1]], [["pending_review", "active"], "growth"]);
+  assert.deepEqual([at_first.monthly_quota[1], quota_back.monthly_quota[0]], ["7", "7"]);
 });
 
 it("is for operators alone, after a fresh proof, and for what there is", async () => {

@@ -1,8 +1,8 @@
 // What operators settle: every organization's plan, state and limits, and with them the review of new ones. The organization's own
 // audit log shows each change.
 import { Type } from "typebox";
-import { changeOrganization, organizationNames, pageOrganizations } from "../../accounts/accounts.ts";
-import { notePerson } from "../../audit/audit.ts";
+import { changeOrganization, organizationNames, pageOrganizations, showOrganization } from "../../accounts/accounts.ts";
+import { changesBetween, notePerson, ORGANIZATION_FIELDS } from "../../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, Id, Named, Nullable, OneOf, Time } from "../../http/http.ts";
 import { readName } from "../../http/one-line.ts";
 import { isUuid } from "../../platform/database/db.ts";
@@ -138,15 +138,17 @@ function mountChange(api: Api, world: PeopleWorld): void {
     async (request) => {
       const id = await knownOrganization(world, request.params.id);
       const { name, requests_per_second, monthly_quota, ...words } = request.body;
+      const before = await showOrganization(world, id);
       const organization = await changeOrganization(world, id, {
         ...words,
         ...(name === undefined ? {} : { name: readName("name", name, NAME_CHARS_MAX) }),
         ...(requests_per_second === undefined ? {} : { requestsPerSecond: String(requests_per_second ?? "default") }),
         ...(monthly_quota === undefined ? {} : { monthlyQuota: String(monthly_quota ?? "default") }),
       });
-      const { person } = request.session;
+      const by = { person: request.session.person, request };
       const fields = Object.keys(request.body);
-      await notePerson(world, id, { person, request, operation: "changeOrganization", target: { id }, fields });
+      const changes = changesBetween(before ?? organization, organization, ORGANIZATION_FIELDS);
+      await notePerson(world, id, { ...by, operation: "changeOrganization", target: { id }, fields, changes });
       return { organization };
     },
   );

@@ -9,8 +9,8 @@ export type AddSuppressionRequest = {
   /** manual: you decided. unsubscribe: the recipient asked for it */
   reason?: "manual" | "unsubscribe" | (string & {}) | null;
   /**
-   * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
-   * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+   * org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`;
+   * stream: of that class (`transactional`, `bulk`) or with that tag
    */
   scope_type?: "org" | "domain" | "stream" | "template" | "list" | (string & {}) | null;
   /** Required except for the scope org */
@@ -101,6 +101,15 @@ export type ApiKey = {
   revoked_at: string | null;
 };
 
+export type AuditChange = {
+  /** Its name; `a.b`: b within a */
+  field: string;
+  /** As text; null: none, or not known */
+  before: string | null;
+  /** As text; null: none */
+  after: string | null;
+};
+
 export type AuditEntry = {
   id: RecordId;
   at: Timestamp;
@@ -117,8 +126,10 @@ export type AuditEntry = {
   /** The operationId, such as updateDomain, or the command */
   operation: string;
   target: AuditTarget;
-  /** Names of the fields that were given; their values are not kept */
+  /** Names of the fields that were given */
   fields: string[];
+  /** No free text, address or secret is kept */
+  changes: AuditChange[];
   /** X-Request-ID of the answer */
   request_id: string | null;
 };
@@ -367,9 +378,9 @@ export type CreateMaskedAliasRequest = {
    */
   redact?: "all" | "quoted" | "off" | (string & {}) | null;
   /**
-   * What becomes of a reply with a file that nobody can look into: under a password, damaged, packed by a method
-   * that Postern cannot open. hold: it does not leave, and its author is informed which file. send: it leaves,
-   * the activity says where it is, and its author is informed which file
+   * A reply with a file that nobody can look into (under a password, damaged, packed by an unknown method).
+   * hold: it does not leave. send: it leaves, and the activity says where it is. Its author is informed which
+   * file
    */
   unopened_files?: "hold" | "send" | (string & {}) | null;
   /**
@@ -1899,9 +1910,9 @@ export type MaskedActivity = {
   /** What happened */
   type: "forward" | "reply" | "block" | "bounce" | "quarantine" | "auto_reply" | "config" | (string & {});
   /**
-   * sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or a server
-   * deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown away. held: a reply
-   * that was stopped, or mail in quarantine (see /v1/inbound-emails)
+   * sent: on its way, or arrived. deferred: answered with 450, the sender tries again; or a server deferred it,
+   * and we do. failed: refused, or given up. dropped: taken and thrown away. held: a reply that was stopped, or
+   * mail in quarantine (see /v1/inbound-emails)
    */
   outcome: "sent" | "deferred" | "failed" | "dropped" | "held" | (string & {});
   /**
@@ -1960,8 +1971,8 @@ export type MaskedAlias = {
   /** false: switched off */
   active: boolean;
   /**
-   * owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming one again,
-   * or changing forward_to to one that is confirmed, switches the alias on
+   * owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; a mailbox that is
+   * confirmed, again or by another forward_to, switches it on
    */
   disabled_reason: string | null;
   /** What happens to mail while it is switched off: drop or reject */
@@ -2036,7 +2047,7 @@ export type MaskedCheckPlace = {
 export type MaskedContact = {
   id: RecordId;
   alias_id: RecordId;
-  /** Empty when it cannot be read any more, because the service's master key was lost */
+  /** Empty when the service's master key was lost */
   email: string;
   /** The contact's name */
   name: string | null;
@@ -2061,7 +2072,7 @@ export type MaskedContact = {
 
 export type MaskedDestination = {
   id: RecordId;
-  /** Empty when it cannot be read any more, because the service's master key was lost */
+  /** Empty when the service's master key was lost */
   email: string;
   environment: Environment;
   /** pending: its owner has not confirmed. suspended: it bounced; confirming again takes it up */
@@ -2130,7 +2141,7 @@ export type MaskedPattern = {
 };
 
 export type MaskedPgpKey = {
-  /** Empty when it cannot be read any more, because the service's master key was lost */
+  /** Empty when the service's master key was lost */
   fingerprint: string;
   /** When nothing can be encrypted for it any more; null: never */
   expires_at: string | null;
@@ -2558,8 +2569,8 @@ export type SpamDmarcActionChange = {
 };
 
 /**
- * builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in engine
- * judges. A domain that has chosen none uses rspamd where the server has one
+ * builtin: our own signs and scores. rspamd: the server's, or the built-in engine where none is set up. Without
+ * a choice: rspamd where the server has one
  */
 export type SpamEngine = "builtin" | "rspamd" | (string & {});
 
@@ -2731,8 +2742,8 @@ export type SuppressionReasonCounts = {
 };
 
 /**
- * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
- * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+ * org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`;
+ * stream: of that class (`transactional`, `bulk`) or with that tag
  */
 export type SuppressionScope = "org" | "domain" | "stream" | "template" | "list" | (string & {});
 
@@ -3107,9 +3118,8 @@ export type Warming = {
    */
   phase: "not_started" | "phase_1" | "phase_2" | "phase_3" | "phase_4" | "warmed" | (string & {});
   /**
-   * true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST …/pause it
-   * becomes so when more than 5 % hard bounces or 0.3 % complaints came over the last 3 UTC days, counted over
-   * at least 20 recipients and from at least 2 such events
+   * true: all mail of the domain is refused with 429 and limit 0 until resumed. Also set by more than 5 % hard
+   * bounces or 0.3 % complaints over the last 3 UTC days, of at least 20 recipients and 2 such events
    */
   paused: boolean;
   /** Why it is paused */

@@ -477,8 +477,8 @@ export type ExportSuppressionsQuery = {
   /** Why */
   reason?: "hard_bounce" | "complaint" | "manual" | "unsubscribe" | (string & {});
   /**
-   * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
-   * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+   * org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`;
+   * stream: of that class (`transactional`, `bulk`) or with that tag
    */
   scope_type?: SuppressionScope;
   /** Which domain, template, list or stream; null for the scope org */
@@ -496,8 +496,8 @@ export type ListSuppressionsQuery = {
   /** Why */
   reason?: "hard_bounce" | "complaint" | "manual" | "unsubscribe" | (string & {});
   /**
-   * What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it; list: mail
-   * with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or with that tag
+   * org: every mail; domain: mail from it; template: mail made of it; list: mail with that `unsubscribe.list`;
+   * stream: of that class (`transactional`, `bulk`) or with that tag
    */
   scope_type?: SuppressionScope;
   /** Which domain, template, list or stream; null for the scope org */
@@ -646,9 +646,9 @@ export type Resources = {
   dkim: {
     /**
      * Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key, `postern1`,
-     * whose record stands among its DNS records. Until DNS has shown that record, the first to ask for a key
-     * without a selector, or with that one, gets this very key, or in its place one of the algorithm asked for.
-     * Each further call makes another.
+     * whose record stands among its DNS records. Until DNS has shown it, the first to ask for a key without a
+     * selector, or with that one, gets this key, or in its place one of the algorithm asked for. Each further
+     * call makes another.
      */
     create(id: string, input?: CreateDkimKeyRequest, options?: RequestOptions): Promise<DkimKeyAnswer>;
     /**
@@ -871,8 +871,8 @@ export type Resources = {
     /**
      * Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever the
      * key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded and never
-     * sent. Masked and reverse addresses take it too: the forward or the reply is made completely and shown in
-     * `messages`, and `email` is null.
+     * sent. Masked and reverse addresses take it too: the whole forward or reply is shown in `messages`, and
+     * `email` is null.
      */
     simulate(input: SimulateInboundEmailRequest, options?: RequestOptions): Promise<SimulateInboundEmailAnswer>;
   };
@@ -1245,8 +1245,8 @@ export type Resources = {
     test(id: string, input?: TestWebhookRequest, options?: RequestOptions): Promise<WebhookDelivery>;
     /**
      * Change the given fields of a webhook endpoint. A disabled endpoint gets no new events; what it has queued
-     * waits 3 days for `enabled: true`, then fails. An endpoint that answered 410 is disabled by us and what it
-     * had queued fails at once.
+     * waits 3 days for `enabled: true`, then fails. One that answered 410 is disabled, and what it had queued
+     * fails at once.
      */
     update(id: string, input?: UpdateWebhookRequest, options?: RequestOptions): Promise<Webhook>;
     deliveries: {

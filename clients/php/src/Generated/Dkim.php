@@ -17,9 +17,9 @@ final class Dkim
 
     /**
      * Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key,
-     * `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to
-     * ask for a key without a selector, or with that one, gets this very key, or in its place one of the
-     * algorithm asked for. Each further call makes another.
+     * `postern1`, whose record stands among its DNS records. Until DNS has shown it, the first to ask for
+     * a key without a selector, or with that one, gets this key, or in its place one of the algorithm
+     * asked for. Each further call makes another.
      *
      * @param array{
      *     // Default: postern1, then postern2, …; one that the domain has or had is 409

@@ -149,8 +149,8 @@ final class Inbound
     /**
      * Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
      * the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded
-     * and never sent. Masked and reverse addresses take it too: the forward or the reply is made
-     * completely and shown in `messages`, and `email` is null.
+     * and never sent. Masked and reverse addresses take it too: the whole forward or reply is shown in
+     * `messages`, and `email` is null.
      *
      * @param array{
      *     // Envelope recipients

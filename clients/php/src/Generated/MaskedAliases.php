@@ -89,9 +89,9 @@ final class MaskedAliases
      *     // before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply
      *     // that would show it where it must not is held, and its author is informed
      *     redact?: string|null,
-     *     // What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
-     *     // by a method that Postern cannot open. hold: it does not leave, and its author is informed which
-     *     // file. send: it leaves, the activity says where it is, and its author is informed which file
+     *     // A reply with a file that nobody can look into (under a password, damaged, packed by an unknown
+     *     // method). hold: it does not leave. send: it leaves, and the activity says where it is. Its author
+     *     // is informed which file
      *     unopened_files?: string|null,
      *     // The author's own name, as the From line of the reply has it. It never stands beside the address,
      *     // in heads of attached mail or in calendars. leave: elsewhere it stays. replace: before the first

@@ -29,9 +29,8 @@ final class Suppressions
      *     email: string,
      *     // manual: you decided. unsubscribe: the recipient asked for it
      *     reason?: string|null,
-     *     // What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it;
-     *     // list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-     *     // with that tag
+     *     // org: every mail; domain: mail from it; template: mail made of it; list: mail with that
+     *     // `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
      *     scope_type?: string|null,
      *     // Required except for the scope org
      *     scope_id?: string|null,
@@ -83,9 +82,8 @@ final class Suppressions
      *     query?: string,
      *     // Why
      *     reason?: string,
-     *     // What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it;
-     *     // list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-     *     // with that tag
+     *     // org: every mail; domain: mail from it; template: mail made of it; list: mail with that
+     *     // `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
      *     scope_type?: array<string, mixed>,
      *     // Which domain, template, list or stream; null for the scope org
      *     scope_id?: string,
@@ -109,9 +107,8 @@ final class Suppressions
      *     query?: string,
      *     // Why
      *     reason?: string,
-     *     // What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it;
-     *     // list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-     *     // with that tag
+     *     // org: every mail; domain: mail from it; template: mail made of it; list: mail with that
+     *     // `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
      *     scope_type?: array<string, mixed>,
      *     // Which domain, template, list or stream; null for the scope org
      *     scope_id?: string,

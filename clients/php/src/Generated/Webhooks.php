@@ -172,8 +172,8 @@ final class Webhooks
 
     /**
      * Change the given fields of a webhook endpoint. A disabled endpoint gets no new events; what it has
-     * queued waits 3 days for `enabled: true`, then fails. An endpoint that answered 410 is disabled by us
-     * and what it had queued fails at once.
+     * queued waits 3 days for `enabled: true`, then fails. One that answered 410 is disabled, and what it
+     * had queued fails at once.
      *
      * @param array{
      *     // https; no private or otherwise internal address

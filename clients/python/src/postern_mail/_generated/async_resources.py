@@ -123,9 +123,9 @@ class AsyncDkim:
 
     async def create(self, id: str, input: Optional[m.CreateDkimKeyRequest] = None, *, options: Optional[RequestOptions] = None) -> m.DkimKeyAnswer:
         """Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key,
-        `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the
-        first to ask for a key without a selector, or with that one, gets this very key, or in its
-        place one of the algorithm asked for. Each further call makes another."""
+        `postern1`, whose record stands among its DNS records. Until DNS has shown it, the first to
+        ask for a key without a selector, or with that one, gets this key, or in its place one of
+        the algorithm asked for. Each further call makes another."""
         answer: m.DkimKeyAnswer = await self._transport.request(Call("POST", f"/v1/domains/{segment(id)}/dkim", json={} if input is None else input, has_json=True, idempotent=True), options)
         return answer
 
@@ -448,8 +448,8 @@ class AsyncInbound:
     async def simulate(self, input: m.SimulateInboundEmailRequest, *, options: Optional[RequestOptions] = None) -> m.SimulateInboundEmailAnswer:
         """Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test`
         whatever the key, works on domains whose DNS is not there yet, webhooks get the event,
-        forwards are recorded and never sent. Masked and reverse addresses take it too: the forward
-        or the reply is made completely and shown in `messages`, and `email` is null."""
+        forwards are recorded and never sent. Masked and reverse addresses take it too: the whole
+        forward or reply is shown in `messages`, and `email` is null."""
         answer: m.SimulateInboundEmailAnswer = await self._transport.request(Call("POST", "/v1/inbound-emails/simulate", json=input, has_json=True), options)
         return answer
 
@@ -1100,8 +1100,8 @@ class AsyncWebhooks:
 
     async def update(self, id: str, input: Optional[m.UpdateWebhookRequest] = None, *, options: Optional[RequestOptions] = None) -> m.Webhook:
         """Change the given fields of a webhook endpoint. A disabled endpoint gets no new events; what
-        it has queued waits 3 days for `enabled: true`, then fails. An endpoint that answered 410 is
-        disabled by us and what it had queued fails at once."""
+        it has queued waits 3 days for `enabled: true`, then fails. One that answered 410 is
+        disabled, and what it had queued fails at once."""
         answer: m.Webhook = inside(await self._transport.request(Call("PUT", f"/v1/webhooks/{segment(id)}", json={} if input is None else input, has_json=True), options), "webhook")
         return answer
 

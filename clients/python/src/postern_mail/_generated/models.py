@@ -16,9 +16,8 @@ _AddSuppressionRequestRequired = TypedDict("_AddSuppressionRequestRequired", {
 _AddSuppressionRequestOptional = TypedDict("_AddSuppressionRequestOptional", {
     # manual: you decided. unsubscribe: the recipient asked for it
     "reason": "Optional[Union[Literal['manual', 'unsubscribe'], str]]",
-    # What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it;
-    # list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-    # with that tag
+    # org: every mail; domain: mail from it; template: mail made of it; list: mail with that
+    # `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
     "scope_type": "Optional[Union[Literal['org', 'domain', 'stream', 'template', 'list'], str]]",
     # Required except for the scope org
     "scope_id": "Optional[str]",
@@ -141,6 +140,22 @@ class ApiKey(_ApiKeyRequired, _ApiKeyOptional):
     """A record."""
 
 
+_AuditChangeRequired = TypedDict("_AuditChangeRequired", {
+    # Its name; `a.b`: b within a
+    "field": "str",
+    # As text; null: none, or not known
+    "before": "Optional[str]",
+    # As text; null: none
+    "after": "Optional[str]",
+})
+_AuditChangeOptional = TypedDict("_AuditChangeOptional", {
+}, total=False)
+
+
+class AuditChange(_AuditChangeRequired, _AuditChangeOptional):
+    """A record."""
+
+
 _AuditEntryRequired = TypedDict("_AuditEntryRequired", {
     "id": "RecordId",
     "at": "Timestamp",
@@ -157,8 +172,10 @@ _AuditEntryRequired = TypedDict("_AuditEntryRequired", {
     # The operationId, such as updateDomain, or the command
     "operation": "str",
     "target": "AuditTarget",
-    # Names of the fields that were given; their values are not kept
+    # Names of the fields that were given
     "fields": "List[str]",
+    # No free text, address or secret is kept
+    "changes": "List[AuditChange]",
     # X-Request-ID of the answer
     "request_id": "Optional[str]",
 })
@@ -514,9 +531,9 @@ _CreateMaskedAliasRequestOptional = TypedDict("_CreateMaskedAliasRequestOptional
     # before the first quote. off: in bodies. Headers, file names and calendars never show it; a reply
     # that would show it where it must not is held, and its author is informed
     "redact": "Optional[Union[Literal['all', 'quoted', 'off'], str]]",
-    # What becomes of a reply with a file that nobody can look into: under a password, damaged, packed
-    # by a method that Postern cannot open. hold: it does not leave, and its author is informed which
-    # file. send: it leaves, the activity says where it is, and its author is informed which file
+    # A reply with a file that nobody can look into (under a password, damaged, packed by an unknown
+    # method). hold: it does not leave. send: it leaves, and the activity says where it is. Its author
+    # is informed which file
     "unopened_files": "Optional[Union[Literal['hold', 'send'], str]]",
     # The author's own name, as the From line of the reply has it. It never stands beside the address,
     # in heads of attached mail or in calendars. leave: elsewhere it stays. replace: before the first
@@ -2572,9 +2589,9 @@ _MaskedActivityRequired = TypedDict("_MaskedActivityRequired", {
     "id": "RecordId",
     # What happened
     "type": "Union[Literal['forward', 'reply', 'block', 'bounce', 'quarantine', 'auto_reply', 'config'], str]",
-    # sent: on its way, or arrived. deferred: answered with 450, and the one who sends comes again; or
-    # a server deferred it, and we try again. failed: refused, or given up. dropped: taken and thrown
-    # away. held: a reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
+    # sent: on its way, or arrived. deferred: answered with 450, the sender tries again; or a server
+    # deferred it, and we do. failed: refused, or given up. dropped: taken and thrown away. held: a
+    # reply that was stopped, or mail in quarantine (see /v1/inbound-emails)
     "outcome": "Union[Literal['sent', 'deferred', 'failed', 'dropped', 'held'], str]",
     # A word on why, such as spam, dmarc, rate_limited, new_contacts, destination_unconfirmed,
     # destination_suspended, alias_disabled, contact_blocked, loop, own_destination, key_unusable
@@ -2638,8 +2655,8 @@ _MaskedAliasRequired = TypedDict("_MaskedAliasRequired", {
     "metadata": "Metadata",
     # false: switched off
     "active": "bool",
-    # owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; confirming
-    # one again, or changing forward_to to one that is confirmed, switches the alias on
+    # owner, or destination_bouncing: every mailbox bounced, and mail is deferred with 450; a mailbox
+    # that is confirmed, again or by another forward_to, switches it on
     "disabled_reason": "Optional[str]",
     # What happens to mail while it is switched off: drop or reject
     "on_disabled": "Union[Literal['drop', 'reject'], str]",
@@ -2741,7 +2758,7 @@ class MaskedCheckPlace(_MaskedCheckPlaceRequired, _MaskedCheckPlaceOptional):
 _MaskedContactRequired = TypedDict("_MaskedContactRequired", {
     "id": "RecordId",
     "alias_id": "RecordId",
-    # Empty when it cannot be read any more, because the service's master key was lost
+    # Empty when the service's master key was lost
     "email": "str",
     # The contact's name
     "name": "Optional[str]",
@@ -2771,7 +2788,7 @@ class MaskedContact(_MaskedContactRequired, _MaskedContactOptional):
 
 _MaskedDestinationRequired = TypedDict("_MaskedDestinationRequired", {
     "id": "RecordId",
-    # Empty when it cannot be read any more, because the service's master key was lost
+    # Empty when the service's master key was lost
     "email": "str",
     "environment": "Environment",
     # pending: its owner has not confirmed. suspended: it bounced; confirming again takes it up
@@ -2870,7 +2887,7 @@ class MaskedPattern(_MaskedPatternRequired, _MaskedPatternOptional):
 
 
 _MaskedPgpKeyRequired = TypedDict("_MaskedPgpKeyRequired", {
-    # Empty when it cannot be read any more, because the service's master key was lost
+    # Empty when the service's master key was lost
     "fingerprint": "str",
     # When nothing can be encrypted for it any more; null: never
     "expires_at": "Optional[str]",
@@ -3507,8 +3524,8 @@ class SpamDmarcActionChange(_SpamDmarcActionChangeRequired, _SpamDmarcActionChan
     """A record."""
 
 
-# builtin: our own signs and scores. rspamd: the server's rspamd; where none is set up, the built-in
-# engine judges. A domain that has chosen none uses rspamd where the server has one
+# builtin: our own signs and scores. rspamd: the server's, or the built-in engine where none is set
+# up. Without a choice: rspamd where the server has one
 SpamEngine = Union[Literal['builtin', 'rspamd'], str]
 
 # When mail cannot be judged in time. accept: it is taken, and judged by the built-in engine. defer:
@@ -3757,9 +3774,8 @@ class SuppressionReasonCounts(_SuppressionReasonCountsRequired, _SuppressionReas
     """A record."""
 
 
-# What it covers. org: every mail; domain: mail from that domain; template: mail rendered with it;
-# list: mail with that `unsubscribe.list`; stream: mail of that class (`transactional`, `bulk`) or
-# with that tag
+# org: every mail; domain: mail from it; template: mail made of it; list: mail with that
+# `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with that tag
 SuppressionScope = Union[Literal['org', 'domain', 'stream', 'template', 'list'], str]
 
 _TemplateRequired = TypedDict("_TemplateRequired", {
@@ -4289,9 +4305,9 @@ _WarmingRequired = TypedDict("_WarmingRequired", {
     # phase_1 to phase_4 have limits. not_started and warmed have none; a domain starts by itself when
     # its SPF and DKIM verify, unless the organization has turned that off
     "phase": "Union[Literal['not_started', 'phase_1', 'phase_2', 'phase_3', 'phase_4', 'warmed'], str]",
-    # true: all mail of the domain is refused with 429 and limit 0 until resumed. Besides by POST
-    # …/pause it becomes so when more than 5 % hard bounces or 0.3 % complaints came over the last 3
-    # UTC days, counted over at least 20 recipients and from at least 2 such events
+    # true: all mail of the domain is refused with 429 and limit 0 until resumed. Also set by more
+    # than 5 % hard bounces or 0.3 % complaints over the last 3 UTC days, of at least 20 recipients
+    # and 2 such events
     "paused": "bool",
     # Why it is paused
     "paused_reason": "Optional[str]",

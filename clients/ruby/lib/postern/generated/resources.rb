@@ -186,9 +186,9 @@ module Postern
       end
 
       # Make a DKIM key; it signs once DNS shows its record. A domain that sends is made with a key,
-      # `postern1`, whose record stands among its DNS records. Until DNS has shown that record, the first to
-      # ask for a key without a selector, or with that one, gets this very key, or in its place one of the
-      # algorithm asked for. Each further call makes another.
+      # `postern1`, whose record stands among its DNS records. Until DNS has shown it, the first to ask for
+      # a key without a selector, or with that one, gets this key, or in its place one of the algorithm
+      # asked for. Each further call makes another.
       # @param id [String]
       # @option input [String] :selector Default: postern1, then postern2, …; one that the domain has or had
       #   is 409
@@ -719,8 +719,8 @@ module Postern
 
       # Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
       # the key, works on domains whose DNS is not there yet, webhooks get the event, forwards are recorded
-      # and never sent. Masked and reverse addresses take it too: the forward or the reply is made
-      # completely and shown in `messages`, and `email` is null.
+      # and never sent. Masked and reverse addresses take it too: the whole forward or reply is shown in
+      # `messages`, and `email` is null.
       # @option input [String, Array<String>] :to (required) Envelope recipients
       # @option input [String] :envelope_from Default: the address in `from`; empty: the null sender
       # @option input [String] :raw A whole message (RFC 5322)
@@ -978,10 +978,9 @@ module Postern
       #   quoted: in what the author wrote before the first quote. off: in bodies. Headers, file names and
       #   calendars never show it; a reply that would show it where it must not is held, and its author is
       #   informed
-      # @option input [String] :unopened_files What becomes of a reply with a file that nobody can look
-      #   into: under a password, damaged, packed by a method that Postern cannot open. hold: it does not
-      #   leave, and its author is informed which file. send: it leaves, the activity says where it is, and
-      #   its author is informed which file
+      # @option input [String] :unopened_files A reply with a file that nobody can look into (under a
+      #   password, damaged, packed by an unknown method). hold: it does not leave. send: it leaves, and the
+      #   activity says where it is. Its author is informed which file
       # @option input [String] :own_name The author's own name, as the From line of the reply has it. It
       #   never stands beside the address, in heads of attached mail or in calendars. leave: elsewhere it
       #   stays. replace: before the first quote and the line above it display_name, or the alias, stands
@@ -1458,9 +1457,9 @@ module Postern
       # (complaint, hard_bounce, unsubscribe, manual), and what a recipient asked for is not shortened.
       # @option input [String] :email (required) The address to suppress
       # @option input [String] :reason manual: you decided. unsubscribe: the recipient asked for it
-      # @option input [String] :scope_type What it covers. org: every mail; domain: mail from that domain;
-      #   template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class
-      #   (`transactional`, `bulk`) or with that tag
+      # @option input [String] :scope_type org: every mail; domain: mail from it; template: mail made of it;
+      #   list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with
+      #   that tag
       # @option input [String] :scope_id Required except for the scope org
       # @option input [String] :note Your own remark
       # @option input [String] :expires_at When mail may go out again; never, if absent
@@ -1488,9 +1487,9 @@ module Postern
       # @option query [String] :query In any case. With something before its @, the beginning of the
       #   address, found at once; else a part of it, looked for in the whole list: seconds at millions
       # @option query [String] :reason Why
-      # @option query [String] :scope_type What it covers. org: every mail; domain: mail from that domain;
-      #   template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class
-      #   (`transactional`, `bulk`) or with that tag
+      # @option query [String] :scope_type org: every mail; domain: mail from it; template: mail made of it;
+      #   list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with
+      #   that tag
       # @option query [String] :scope_id Which domain, template, list or stream; null for the scope org
       # @option query [String] :source Such as manual or import:sendgrid
       # @return [String]
@@ -1503,9 +1502,9 @@ module Postern
       # @option query [String] :query In any case. With something before its @, the beginning of the
       #   address, found at once; else a part of it, looked for in the whole list: seconds at millions
       # @option query [String] :reason Why
-      # @option query [String] :scope_type What it covers. org: every mail; domain: mail from that domain;
-      #   template: mail rendered with it; list: mail with that `unsubscribe.list`; stream: mail of that class
-      #   (`transactional`, `bulk`) or with that tag
+      # @option query [String] :scope_type org: every mail; domain: mail from it; template: mail made of it;
+      #   list: mail with that `unsubscribe.list`; stream: of that class (`transactional`, `bulk`) or with
+      #   that tag
       # @option query [String] :scope_id Which domain, template, list or stream; null for the scope org
       # @option query [String] :source Such as manual or import:sendgrid
       # @option query [Integer] :limit How many rows at most: 1 to 100
@@ -1831,8 +1830,8 @@ module Postern
       end
 
       # Change the given fields of a webhook endpoint. A disabled endpoint gets no new events; what it has
-      # queued waits 3 days for `enabled: true`, then fails. An endpoint that answered 410 is disabled by us
-      # and what it had queued fails at once.
+      # queued waits 3 days for `enabled: true`, then fails. One that answered 410 is disabled, and what it
+      # had queued fails at once.
       # @param id [String]
       # @option input [String] :url https; no private or otherwise internal address
       # @option input [Array<String>] :events The events it gets
