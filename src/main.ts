@@ -64,11 +64,13 @@ async function run(): Promise<void> {
   const client = isOwn ? null : await import("../clients/cli/cli.ts");
   const name = client === null ? first : client.commandIn(words);
   const named = GROUPS.find(({ names }) => names.includes(name));
-  for (const group of named ? [named] : GROUPS) await group.add(program);
+  const around = client !== null && !named ? client.processSurroundings() : null;
+  const isClients = around !== null && client?.isAlone(name, around);
+  for (const group of named ? [named] : isClients || first === "--version" ? [] : GROUPS) await group.add(program);
   for (const command of program.commands) command.helpGroup("On this machine:");
   program.hook("preAction", () => refuseEnvFile(name));
   if (named && name !== "start") noticeLostOutput();
-  if (client !== null && !named) client.addClientCommands(program, client.processSurroundings());
+  if (around !== null) client?.addClientCommands(program, around);
   await program.parseAsync(client === null ? words : client.wordsFor(program, words), { from: "user" });
 }
 

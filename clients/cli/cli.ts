@@ -1,6 +1,6 @@
 // The client half of the command line: all that talks to a Postern over its API. It stands beside the server's own commands
 // in one program (src/main.ts), and alone in the package postern-mail-cli (main.ts). Not here: what the server's commands do.
-import type { Command, CommanderError } from "commander";
+import { Command, type CommanderError } from "commander";
 import { addApi } from "./commands/api.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { addDomains } from "./commands/domains.ts";
@@ -42,6 +42,13 @@ export function addClientCommands(program: Command, around: Surroundings): void 
 /** The command that is named, also behind options that every command takes; "" for none. */
 export function commandIn(words: readonly string[]): string {
   return leadingOptions(words).rest[0] ?? "";
+}
+
+/** True for a command here that is about no other one: what completes command lines knows all. */
+export function isAlone(name: string, around: Surroundings): boolean {
+  const here = new Command();
+  addClientCommands(here, around);
+  return name !== "completion" && here.commands.some((command) => command.name() === name);
 }
 
 /** The words of a command line as commander reads them: such options stand behind the command's name. */

@@ -1,11 +1,10 @@
-// `postern organizations export|import|keep|remove`: an organization moves from one cell to another. The work is done in ../moving/.
+// `postern organizations export|import|keep|remove`: an organization moves from one cell to another. The work is done in ../moving/,
+// which is read in when it is asked for: it reaches most of the program, and `organizations list` does not.
 import type { Command } from "commander";
 import { listOrganizations } from "../accounts/accounts.ts";
 import { noteCommand } from "../audit/audit.ts";
-import { type ExportResult, exportOrganization } from "../moving/export.ts";
-import { hold, keep } from "../moving/hold.ts";
-import { type ImportResult, importOrganization } from "../moving/import.ts";
-import { removeOrganization } from "../moving/remove.ts";
+import type { ExportResult } from "../moving/export.ts";
+import type { ImportResult } from "../moving/import.ts";
 import { isUuid } from "../platform/database/db.ts";
 import { ownVersion } from "../platform/own-version.ts";
 import { UsageError } from "../platform/process/usage-error.ts";
@@ -57,6 +56,10 @@ function exportCommand(id: string, file: string, { recipient, json }: ExportOpti
     const locks = locksOf(world.config, recipient ?? []);
     const target = targetOf(file, world.config);
     await target.refuseTaken();
+    const [{ hold }, { exportOrganization }] = await Promise.all([
+      import("../moving/hold.ts"),
+      import("../moving/export.ts"),
+    ]);
     const isNew = await hold(world.db, id, new Date(world.clock.now()));
     if (isNew) await noteCommand(world, id, { command: "organizations export" });
     const result = await exportOrganization(world, {
@@ -70,6 +73,7 @@ function importCommand(file: string, { identity, json }: ImportOptions): Promise
   return withWorld(async (world) => {
     const keys = keysOf(world.config, identity);
     const target = targetOf(file, world.config);
+    const { importOrganization } = await import("../moving/import.ts");
     const result = await importOrganization(world, { target, keys, progress: teller("import") });
     await noteCommand(world, result.organization.id, { command: "organizations import" });
     console.log(json ? JSON.stringify({ file, ...result }) : importedText(file, result));
@@ -79,6 +83,7 @@ function importCommand(file: string, { identity, json }: ImportOptions): Promise
 function keepCommand(id: string, { json }: PlainOptions): Promise<void> {
   return withWorld(async (world) => {
     refuseOtherId(id);
+    const { keep } = await import("../moving/hold.ts");
     const { state_before: state } = await keep(world, id);
     await noteCommand(world, id, { command: "organizations keep" });
     console.log(json ? JSON.stringify({ organization_id: id, state }) : `It goes on here, ${state} as before.`);
@@ -88,6 +93,7 @@ function keepCommand(id: string, { json }: PlainOptions): Promise<void> {
 function removeCommand(id: string, { json, anyway = false }: PlainOptions & { anyway?: boolean }): Promise<void> {
   return withWorld(async (world) => {
     refuseOtherId(id);
+    const { removeOrganization } = await import("../moving/remove.ts");
     const rows = await removeOrganization(world, { organization: id, anyway, progress: teller("remove") });
     const left = (await listOrganizations(world)).length;
     console.log(
