@@ -1,10 +1,10 @@
-// Every page at three widths, light and dark: a picture kept by the run, no violation that axe knows, nothing wider than the
-// window, no button, figure or line of a timeline cut off, nothing that the browser complains of.
+// Every page, whose window is pulled to three widths, light and dark: a picture kept by the run, no violation that axe knows,
+// nothing wider than the window, no button, figure or line of a timeline cut off, nothing that the browser complains of.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AxeBuilder } from "@axe-core/playwright";
 import type { Page } from "playwright-core";
-import type { Stage } from "./stage.ts";
+import { type Stage, windowOf } from "./stage.ts";
 
 const THEMES = ["light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
@@ -174,28 +174,36 @@ export async function lookAtPages(stage: Stage, folder: string, only: RegExp): P
   const seen: Seen = { pages: 0, violations: [], faults: [] };
   const pages = pagesOf(stage).filter(({ name }) => only.test(name));
   const people = { owner: stage.owner, newcomer: stage.newcomer, nobody: null };
-  for (const width of WIDTHS) {
-    for (const [name, as] of Object.entries(people)) {
-      const { page, complaints, close } = await stage.open({ width, as });
-      for (const look of pages.filter((one) => (one.as ?? "owner") === name)) {
-        const isReady = await load(page, look);
-        if (!isReady) seen.faults.push(`${look.name}-${width}: “${look.ready}” did not appear`);
+  for (const [name, as] of Object.entries(people)) {
+    const { page, complaints, close } = await stage.open({ as });
+    for (const look of pages.filter((one) => (one.as ?? "owner") === name)) {
+      await resize(page, WIDTHS[0] as number);
+      const isReady = await load(page, look);
+      if (!isReady) seen.faults.push(`${look.name}: “${look.ready}” did not appear`);
+      for (const width of WIDTHS) {
+        await resize(page, width);
         for (const theme of THEMES) {
           const { violations, faults } = await lookAt(page, theme, width, join(folder, `${look.name}-${width}`));
           const where = `${look.name}-${width}-${theme}`;
           seen.violations.push(...violations.map((text) => `${where}: ${text}`));
           seen.faults.push(...faults.map((text) => `${where}: ${text}`));
         }
-        await page.context().setOffline(false);
-        await page.unrouteAll({ behavior: "ignoreErrors" });
-        const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
-        seen.faults.push(...others.map((text) => `${look.name}-${width}: ${text}`));
       }
-      await close();
+      await page.context().setOffline(false);
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      const others = complaints.splice(0).filter((text) => !expectedOn(look).test(text));
+      seen.faults.push(...others.map((text) => `${look.name}: ${text}`));
     }
+    await close();
   }
   seen.pages = pages.length;
   return seen;
+}
+
+/** As somebody pulls at the window: what follows its width does so in a frame of its own. */
+async function resize(page: Page, width: number): Promise<void> {
+  await page.setViewportSize(windowOf(width));
+  await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 }
 
 async function load(page: Page, { path, ready, cut, unanswered }: Look): Promise<boolean> {

@@ -104,13 +104,18 @@ function launch(executablePath: string): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
 }
 
+/** A telephone's, or a screen's. */
+export function windowOf(width: number): { width: number; height: number } {
+  return { width, height: width < 600 ? 760 : 900 };
+}
+
 async function openPage(
   browser: Browser,
   { width = 1280, dark = false, as = null, at: baseURL }: Opening & { at: string },
 ): Promise<Opened> {
   const context = await browser.newContext({
     baseURL,
-    viewport: { width, height: width < 600 ? 760 : 900 },
+    viewport: windowOf(width),
     colorScheme: dark ? "dark" : "light",
     locale: "en-GB",
   });
