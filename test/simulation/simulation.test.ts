@@ -32,7 +32,7 @@ test("a seed does the same each time", async () => {
 const SABOTAGES: [what: string, Sabotage, complaint: RegExp, first: number][] = [
   ["writes without a fence", { fence: "off" }, /wrote about|copies arrived|is of attempt|without its claim/, 92],
   ["a journal that forgets what was about to be ended", { journal: "forgets" }, /copies arrived/, 1_622],
-  ["mail that is put into lanes that were dropped", { lanes: "unchecked" }, /nobody looks at it|does not end/, 184],
+  ["mail that is put into lanes that were dropped", { lanes: "unchecked" }, /nobody looks at it|does not end/, 898],
   ["clocks that are set back and nobody sees it", { steps: "overlooked" }, /nobody looks at it|does not end/, 4],
   ["lost answers that are taken for refusals", { ambiguous: "dropped" }, /copies arrived/, 146],
 ];
