@@ -29,16 +29,23 @@ export function optionsBehindName(words: readonly string[], program: Command): s
     const leading = leadingOptions(rest);
     const [word = ""] = leading.rest;
     const below = command.commands.find((one) => one.name() === word);
-    // Behind the last name all stays as it is: `--text --json` has a text.
-    if (below === undefined) return names.length === 0 ? withoutName(leading) : [...names, ...moved, ...rest];
+    if (below === undefined)
+      return takesOptions(command) ? [...names, ...moved, ...rest] : withoutOptions(names, leading);
     moved.push(...leading.common.flat());
     names.push(...leading.own.flat(), word);
     [command, rest] = [below, leading.rest.slice(1)];
+    // Behind the last name all stays as it is: `--text --json` has a text.
     if (command.commands.length === 0) return [...names, ...moved, ...rest];
   }
 }
 
+/** A group that does something without a further name, as `certificates` shows them, has that command's options. */
+function takesOptions(group: Command): boolean {
+  const { _defaultCommandName: name } = group as unknown as { _defaultCommandName?: string | null };
+  return typeof name === "string";
+}
+
 /** Without a known command the error is about the command, not about the options before it. */
-function withoutName({ own, rest }: ReturnType<typeof leadingOptions>): string[] {
-  return [...own.flat(), ...rest];
+function withoutOptions(names: string[], { own, rest }: ReturnType<typeof leadingOptions>): string[] {
+  return [...names, ...own.flat(), ...rest];
 }

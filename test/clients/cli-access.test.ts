@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { after, before, beforeEach, test } from "node:test";
+import { Command } from "commander";
+import { wordsFor } from "../../clients/cli/cli.ts";
 import { type Ended, type Given, nothingYet, runClient } from "../support/client-commands.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
 import { type PlayedServer, startPlayedServer } from "../support/played-server.ts";
@@ -181,4 +183,18 @@ test("a file of profiles that is not as login writes it is named, with what to d
       assert.match(err, /^postern: .*profiles\.json does not hold profiles.*remove it and log in again\n$/, text);
     }
   }
+});
+
+test("options before a wrong name of a group do not hide which word is wrong", () => {
+  const program = new Command("postern");
+  const groups = [program, program.command("domains"), program.command("masked").command("aliases")];
+  for (const group of groups) group.command("list").option("--json");
+  program.command("certificates").command("show", { isDefault: true }).option("--json");
+  const read = (line: string) => wordsFor(program, line.split(" ")).join(" ");
+  assert.equal(read("--json nonsense"), "nonsense");
+  assert.equal(read("--json --quiet domains nonsense"), "domains nonsense");
+  assert.equal(read("domains --profile a nonsense --limit 1"), "domains nonsense --limit 1");
+  assert.equal(read("masked --json aliases --base-url=b nonsense"), "masked aliases nonsense");
+  assert.equal(read("masked --json aliases list"), "masked aliases list --json");
+  assert.equal(read("--json certificates"), "certificates --json");
 });

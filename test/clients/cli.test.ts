@@ -447,7 +447,7 @@ test("what every command takes may stand before the command, and between its wor
   const unknown = await words("--profile", "nobody", "whoami");
   assert.match(unknown.err, /^postern: there is no profile 'nobody'/);
   assert.equal(unknown.status, 4);
-  assert.match((await words("--json", "nonsense")).err, /^error: unknown command 'nonsense'/);
+  assert.match((await words("--json", "domains", "nonsense")).err, /^error: unknown command 'nonsense'/);
   const local = await words("--json", "config");
   assert.deepEqual([local.status, typeof JSON.parse(local.out)], [0, "object"], local.err);
   assert.match((await words("--profile", "a", "config")).err, /unknown option '--profile'/);
