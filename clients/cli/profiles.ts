@@ -1,8 +1,9 @@
 // Who the command line is: a key and the address of a Postern under a name, in a file that only its owner reads.
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { CliError, STATUS } from "./exit.ts";
+import { makeFolder } from "./folders.ts";
 
 export type Profile = { base_url: string; api_key: string };
 export type Profiles = { current: string | null; profiles: Record<string, Profile> };
@@ -46,7 +47,7 @@ function isProfiles(found: unknown): found is Profiles {
 /** Written whole or not at all, mode 0600. */
 export function writeProfiles(env: Env, profiles: Profiles): void {
   const file = profilesFile(env);
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makeFolder(dirname(file), 0o700);
   const next = `${file}.new`;
   writeFileSync(next, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
   chmodSync(next, 0o600);

@@ -7,8 +7,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { after, before, beforeEach, test } from "node:test";
 import { readEvents } from "../../clients/cli/events.ts";
+import { makeFolder } from "../../clients/cli/folders.ts";
 import { tableOf } from "../../clients/cli/output.ts";
 import { type Ended, type Given, nothingYet, runClient } from "../support/client-commands.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
@@ -16,6 +18,7 @@ import { type PlayedServer, startPlayedServer } from "../support/played-server.t
 import { until } from "../support/until.ts";
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts");
+const NEVER_MS = 60_000;
 let server: PlayedServer;
 let access: Record<string, string>;
 let folder: string;
@@ -177,4 +180,19 @@ test("events go on where reading began when the connection is lost before the fi
   stream.closeAllConnections();
   const { status, err } = await run(["listen", "3000", "--after", "zzz"]);
   assert.equal(status, 2, err);
+});
+
+test("a folder that cannot be made ends a command with a sentence", {
+  skip: process.platform !== "linux",
+}, async () => {
+  const file = join(folder, "file");
+  writeFileSync(file, "");
+  assert.throws(() => makeFolder(join(file, "a")), { message: `${file} cannot be made: a file stands in its place` });
+  const env = { ...inheritedEnv(), XDG_CONFIG_HOME: "/proc/x/config" };
+  const login = ["login", "--key-stdin", "--base-url", server.url];
+  // A process of its own: one that asks for ever holds up everything else in it.
+  const child = spawn(process.execPath, [MAIN, ...login], { env, timeout: NEVER_MS });
+  child.stdin.end("svc_live_1");
+  const [said, [status]] = await Promise.all([text(child.stderr), once(child, "close")]);
+  assert.deepEqual([said, status], ["postern: /proc/x cannot be made: its file system takes no new folders\n", 1]);
 });

@@ -1,10 +1,11 @@
 // A template as files: template.json (name, subject, description, active, and the variables that have a default; also the slug,
 // which is the folder's name, and nothing else), body.html and body.txt; values.json beside them is for previews alone and never leaves the machine.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { createTwoFilesPatch } from "diff";
 import type { Template } from "../../node/src/postern.ts";
 import { CliError } from "../exit.ts";
+import { makeFolder } from "../folders.ts";
 import { nearestName } from "../nearest.ts";
 import type { Output } from "../output.ts";
 
@@ -99,7 +100,7 @@ function insteadOf(unknown: string): string {
 
 /** Makes the folder hold these files; a body that the template has not goes. */
 export function writeFiles(folder: string, files: Files): void {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
   for (const name of Object.values(BODIES)) if (files[name] === undefined) rmSync(join(folder, name), { force: true });
 }
