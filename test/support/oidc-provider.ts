@@ -8,8 +8,8 @@ export type TestProvider = {
   issuer: string;
   client_id: string;
   client_secret: string;
-  /** Who signs in there from now on. */
-  become(account: Account): void;
+  /** Who signs in there from now on; `inToken` stands in the ID token, all else at the userinfo endpoint alone. */
+  become(account: Account, inToken?: Partial<Account>): void;
   /** Goes from the address that Postern sent the browser to, to the one that leads back. */
   visit(url: string): Promise<string>;
   stop(): Promise<void>;
@@ -21,6 +21,7 @@ const CLIENT_SECRET = "a secret of the test";
 /** Knows one client, whose answers go to `redirectUri`. */
 export async function startOidcProvider(redirectUri: string): Promise<TestProvider> {
   let account: Account = { sub: "nobody", email: "nobody@example.net", email_verified: false, name: "" };
+  let inToken: Partial<Account> = {};
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -29,7 +30,11 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
     claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
     features: { devInteractions: { enabled: false } },
     pkce: { required: () => true },
-    findAccount: (_ctx, sub) => ({ accountId: sub, claims: async () => ({ ...account, sub }) }),
+    conformIdTokenClaims: false,
+    findAccount: (_ctx, sub) => ({
+      accountId: sub,
+      claims: async (use) => ({ ...(use === "id_token" ? inToken : account), sub }),
+    }),
     interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
   });
   const answer = provider.callback();
@@ -49,8 +54,8 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
   });
   return {
     ...{ issuer, client_id: CLIENT_ID, client_secret: CLIENT_SECRET },
-    become(next) {
-      account = next;
+    become(next, told = {}) {
+      [account, inToken] = [next, told];
     },
     visit: (url) => follow(url, redirectUri),
     stop: () =>

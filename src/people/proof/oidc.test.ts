@@ -88,6 +88,25 @@ it("who is invited takes the invitation with it, and a person with an address of
   assert.equal(entries[0].name, "kim@staff.example");
 });
 
+/** One client may try so often only. */
+const elsewhere = () => browserOf(api, { ip: "203.0.113.7" });
+
+it("what is called verified is the address beside it, not one that stands elsewhere in what the provider says", async () => {
+  const sub = "mallory";
+  const seen = async (email: string, verified: boolean | undefined, inToken: object) => {
+    provider.become(
+      { sub, email, name: "M", ...(verified === undefined ? {} : { email_verified: verified }) } as never,
+      inToken,
+    );
+    return placeOf(await goThere(elsewhere()));
+  };
+  const own = { email: "mallory@elsewhere.example", email_verified: true };
+  assert.deepEqual(await seen("ann@example.net", undefined, own), [303, "/sign-in?problem=oidc_uninvited"]);
+  const unsure = { email: "ann@example.net" };
+  assert.deepEqual(await seen("mallory@elsewhere.example", true, unsure), [303, "/sign-in?problem=oidc_uninvited"]);
+  assert.deepEqual(await seen("ann@example.net", undefined, {}), [303, "/sign-in?problem=oidc_unverified"]);
+});
+
 it("an answer counts once, in the browser that asked, with its state, and leads to a page of this site only", async () => {
   become("ann@example.net", { sub: "ann" });
   const victim = browserOf(api);

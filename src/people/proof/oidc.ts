@@ -59,18 +59,25 @@ export function createOidc(world: OidcWorld, settings: OidcSettings): Oidc {
       if (!said) throw notAsked();
       // Many providers tell the address there alone.
       const more = await client.fetchUserInfo(config, tokens.access_token, said.sub).catch(() => ({}));
-      const { email, email_verified, name }: Record<string, unknown> = { ...said, ...more };
+      const { name }: Record<string, unknown> = { ...said, ...more };
       return {
         claims: {
           subject: `${said.iss} ${said.sub}`,
-          email: typeof email === "string" ? email.trim().toLowerCase() : null,
-          is_verified: email_verified === true,
+          ...addressIn([said, more]),
           name: typeof name === "string" ? asOneLine(name).slice(0, 191) : "",
         },
         asking: { to: kept.to, proves: kept.proves },
       };
     },
   };
+}
+
+/** The first address that is called verified where it stands: what one place says of its address says nothing of another's. */
+function addressIn(places: Record<string, unknown>[]): Pick<Claims, "email" | "is_verified"> {
+  const said = places.flatMap(({ email, email_verified }) =>
+    typeof email === "string" ? [{ email: email.trim().toLowerCase(), is_verified: email_verified === true }] : [],
+  );
+  return said.find(({ is_verified }) => is_verified) ?? said[0] ?? { email: null, is_verified: false };
 }
 
 /** Why nobody can sign in at the provider of these settings, as a sentence without its point; null when it says how. */
