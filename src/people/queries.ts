@@ -49,7 +49,7 @@ export function setOidcSubject(db: Query, personId: string, subject: string) {
   );
 }
 
-export function setPassword(db: Query, personId: string, password: string) {
+export function setPassword(db: Query, personId: string, password: string | null) {
   return db.execute("update person set password = $2 where id = $1", [personId, password]);
 }
 

@@ -12,9 +12,10 @@ import { joinByInvitation } from "../links/links.ts";
 import * as queries from "../queries.ts";
 import { readCookie, readKept, requireTls, setKept } from "../requests.ts";
 import { beginAndTell } from "../sign-in/session-routes.ts";
-import { findSession } from "../sign-in/sessions.ts";
+import { findSession, tokenDigest } from "../sign-in/sessions.ts";
 import type { PeopleWorld, PersonRow } from "../types.ts";
 import { type Asking, type Claims, createOidc, type Oidc } from "./oidc.ts";
+import { dropPasskeys } from "./passkey-queries.ts";
 import { countClientTry } from "./tries.ts";
 
 const OPEN = { needs: "nobody" } as const;
@@ -130,7 +131,7 @@ async function personOf(world: PeopleWorld, request: FastifyRequest, claims: Cla
   if (email === null || !claims.is_verified)
     throw new Refusal("invalid_state", "the provider does not say that the address is verified");
   const [person] = await queries.findPersonByEmail(world.db, email);
-  if (person) return bind(world, person, claims);
+  if (person) return bind(world, request, person, claims);
   const joined = (await joinByInvitation(world, email, claims)) ?? (await joinByDomain(world, email, claims));
   if (joined === null) throw new Refusal("role_not_allowed", `nobody invited ${email}`);
   await notePerson(world, joined.org_id, {
@@ -140,10 +141,27 @@ async function personOf(world: PeopleWorld, request: FastifyRequest, claims: Cla
   return joined.person_id;
 }
 
-/** The person of a verified address is the provider's from now on; who is another's already is not. */
-async function bind(world: PeopleWorld, { id, email }: PersonRow, { subject }: Claims): Promise<string> {
-  if ((await queries.setOidcSubject(world.db, id, subject)) > 0) return id;
-  throw new Refusal("sign_in_failed", `the provider knew ${email} as somebody else`);
+/**
+ * The person of a verified address is the provider's from now on; who is another's already is not. Where nobody had shown before
+ * that they read the address's mail, somebody else, who was shown the link of an invitation, may have made the password, the
+ * passkeys and the sessions: they end, but the session of this browser.
+ */
+async function bind(
+  world: PeopleWorld,
+  request: FastifyRequest,
+  { id, email }: PersonRow,
+  { subject }: Claims,
+): Promise<string> {
+  const token = readCookie(request);
+  await world.db.transaction(async (tx) => {
+    if ((await queries.setOidcSubject(tx, id, subject)) === 0)
+      throw new Refusal("sign_in_failed", `the provider knew ${email} as somebody else`);
+    if ((await queries.setProven(tx, id)) === 0) return;
+    await queries.setPassword(tx, id, null);
+    await dropPasskeys(tx, id);
+    await queries.endSessions(tx, id, token === null ? null : tokenDigest(token));
+  });
+  return id;
 }
 
 async function joinByDomain(world: PeopleWorld, email: string, { subject, name }: Claims) {

@@ -107,6 +107,27 @@ it("what is called verified is the address beside it, not one that stands elsewh
   assert.deepEqual(await seen("ann@example.net", undefined, {}), [303, "/sign-in?problem=oidc_unverified"]);
 });
 
+it("who signs in there for the first time ends what somebody made in their name behind a shown link", async () => {
+  const email = "eve@elsewhere.example";
+  const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
+  const { link } = (await owner.ask("POST", path, { email, role: "viewer" })).body;
+  const mallory = elsewhere();
+  const use = { token: link.split("#")[1], name: "Eve", password: PASSWORD };
+  assert.equal((await mallory.ask("POST", "/dashboard/api/links/use", use)).status, 200);
+  become(email, { sub: "eve" });
+  const eve = elsewhere();
+  assert.deepEqual(placeOf(await goThere(eve)), [303, "/emails"]);
+  const { person } = await whoIs(eve);
+  assert.deepEqual([person.email, person.has_password, person.has_provider], [email, false, true]);
+  assert.equal((await whoIs(mallory)).code, "not_signed_in");
+  const guess = await elsewhere().ask("POST", "/dashboard/api/sign-in", { email, password: PASSWORD });
+  assert.deepEqual([guess.status, guess.body.code], [401, "sign_in_failed"]);
+  // What the person makes from then on stays.
+  await eve.ask("PUT", "/dashboard/api/person/password", { password: PASSWORD });
+  await goThere(elsewhere());
+  assert.equal((await whoIs(eve)).person.has_password, true);
+});
+
 it("an answer counts once, in the browser that asked, with its state, and leads to a page of this site only", async () => {
   become("ann@example.net", { sub: "ann" });
   const victim = browserOf(api);
