@@ -8,7 +8,7 @@ import { notePerson } from "../../audit/audit.ts";
 import { type Api, answers, Named, Nullable, OneOf } from "../../http/http.ts";
 import { isDuplicate } from "../../platform/database/db.ts";
 import { Refusal } from "../../platform/refusal.ts";
-import { joinByInvitation } from "../links/links.ts";
+import { checkAddress, joinByInvitation } from "../links/links.ts";
 import * as queries from "../queries.ts";
 import { readCookie, readKept, requireTls, setKept } from "../requests.ts";
 import { beginAndTell } from "../sign-in/session-routes.ts";
@@ -127,9 +127,9 @@ async function sessionOf(world: PeopleWorld, request: FastifyRequest) {
 async function personOf(world: PeopleWorld, request: FastifyRequest, claims: Claims): Promise<string> {
   const [known] = await queries.findPersonByOidc(world.db, claims.subject);
   if (known) return known.id;
-  const { email } = claims;
-  if (email === null || !claims.is_verified)
+  if (claims.email === null || !claims.is_verified)
     throw new Refusal("invalid_state", "the provider does not say that the address is verified");
+  const email = checkAddress("email", claims.email);
   const [person] = await queries.findPersonByEmail(world.db, email);
   if (person) return bind(world, request, person, claims);
   const joined = (await joinByInvitation(world, email, claims)) ?? (await joinByDomain(world, email, claims));

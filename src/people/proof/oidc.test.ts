@@ -107,6 +107,13 @@ it("what is called verified is the address beside it, not one that stands elsewh
   assert.deepEqual(await seen("ann@example.net", undefined, {}), [303, "/sign-in?problem=oidc_unverified"]);
 });
 
+it("an address that only looks like one of the domains lets nobody in", async () => {
+  for (const email of ['"a@staff.example@b"@evil.example', "a@staff.example@evil.example", "a b@staff.example"]) {
+    become(email);
+    assert.deepEqual(placeOf(await goThere(elsewhere())), [303, "/sign-in?problem=oidc_failed"], email);
+  }
+});
+
 it("who signs in there for the first time ends what somebody made in their name behind a shown link", async () => {
   const email = "eve@elsewhere.example";
   const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
