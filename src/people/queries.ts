@@ -260,12 +260,13 @@ export function findLink(db: Query, digest: Buffer, now: Date) {
   );
 }
 
-/** The invitation of this address that was made last, if one may still be used. */
-export function findInvitation(db: Query, email: string, now: Date) {
+/** The invitation of this address, to this organization or any, that was made last, if one may still be used. */
+export function findInvitation(db: Query, email: string, orgId: string | null, now: Date) {
   return db.query<LinkRow>(
     `select ${LINK} from person_link
-      where email = $1 and kind = 'invitation' and used_at is null and expires_at > $2 order by id desc limit 1`,
-    [email, now],
+      where email = $1 and kind = 'invitation' and used_at is null and expires_at > $2
+        and ($3::uuid is null or org_id = $3) order by id desc limit 1`,
+    [email, now, orgId],
   );
 }
 

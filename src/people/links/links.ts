@@ -223,13 +223,14 @@ export async function offerFirstPasskey(
   return offerPasskey(world, site, { id: world.random.uuid(), email: address, name: checkName(name) }, true);
 }
 
-/** Somebody new whom a provider vouches for takes the invitation of their address; null: there is none. */
+/** Somebody new whom a provider vouches for takes the invitation of their address, to this organization or any; null: there is none. */
 export async function joinByInvitation(
   world: LinkWorld,
   email: string,
   { subject, name }: { subject: string; name: string },
+  orgId: string | null,
 ): Promise<{ person_id: string; org_id: string } | null> {
-  const [link] = await queries.findInvitation(world.db, email, new Date(world.clock.now()));
+  const [link] = await queries.findInvitation(world.db, email, orgId, new Date(world.clock.now()));
   if (!link || link.org_id === null) return null;
   const { org_id } = link;
   const plan = { person_id: null, email, name: checkName(name), password: null, passkey: null };

@@ -13,7 +13,7 @@ import * as queries from "../queries.ts";
 import { readCookie, readKept, requireTls, setKept } from "../requests.ts";
 import { beginAndTell } from "../sign-in/session-routes.ts";
 import { findSession, tokenDigest } from "../sign-in/sessions.ts";
-import type { PeopleWorld, PersonRow } from "../types.ts";
+import type { PeopleWorld, PersonRole, PersonRow } from "../types.ts";
 import { type Asking, type Claims, createOidc, type Oidc } from "./oidc.ts";
 import { dropPasskeys } from "./passkey-queries.ts";
 import { countClientTry } from "./tries.ts";
@@ -132,7 +132,7 @@ async function personOf(world: PeopleWorld, request: FastifyRequest, claims: Cla
   const email = checkAddress("email", claims.email);
   const [person] = await queries.findPersonByEmail(world.db, email);
   if (person) return bind(world, request, person, claims);
-  const joined = (await joinByInvitation(world, email, claims)) ?? (await joinByDomain(world, email, claims));
+  const joined = await joinNewly(world, email, claims);
   if (joined === null) throw new Refusal("role_not_allowed", `nobody invited ${email}`);
   await notePerson(world, joined.org_id, {
     ...{ person: { id: joined.person_id, email }, request, operation: "joinOrganization" },
@@ -164,10 +164,20 @@ async function bind(
   return id;
 }
 
-async function joinByDomain(world: PeopleWorld, email: string, { subject, name }: Claims) {
+/** Who has an address of the domains belongs to the first organization: another's invitation takes them nowhere else unasked. */
+async function joinNewly(world: PeopleWorld, email: string, claims: Claims) {
   const { domains = [], role = "viewer" } = world.config.oidc ?? {};
-  if (!domains.includes(email.split("@")[1] ?? "")) return null;
+  if (!domains.includes(email.split("@")[1] ?? "")) return joinByInvitation(world, email, claims, null);
   const org_id = await organizationNamed(world, null);
+  return (await joinByInvitation(world, email, claims, org_id)) ?? joinByDomain(world, email, claims, { org_id, role });
+}
+
+async function joinByDomain(
+  world: PeopleWorld,
+  email: string,
+  { subject, name }: Claims,
+  { org_id, role }: { org_id: string; role: PersonRole },
+) {
   const person_id = world.random.uuid();
   const at = new Date(world.clock.now());
   try {

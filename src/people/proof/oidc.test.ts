@@ -5,6 +5,7 @@ import { after, before, it } from "node:test";
 import { type Answer, type TestApi, testApi } from "../../../test/support/api.ts";
 import { startOidcProvider, type TestProvider } from "../../../test/support/oidc-provider.ts";
 import { type Browser, browserOf, PASSWORD, setUp } from "../../../test/support/people.ts";
+import { createOrganization } from "../../accounts/accounts.ts";
 
 const CALLBACK = "https://api.postern.test/dashboard/api/oidc/callback";
 let provider: TestProvider;
@@ -133,6 +134,29 @@ it("who signs in there for the first time ends what somebody made in their name 
   await eve.ask("PUT", "/dashboard/api/person/password", { password: PASSWORD });
   await goThere(elsewhere());
   assert.equal((await whoIs(eve)).person.has_password, true);
+});
+
+it("a person with an address of the domain joins the first organization, whoever else invited them", async () => {
+  const { organization } = await createOrganization(api.world, { name: "Elsewhere" });
+  const mallory = await setUp(api, "mallory@example.org", organization.id);
+  const invite = (browser: Browser, org_id: string, email: string) =>
+    browser.ask("POST", `/dashboard/api/organizations/${org_id}/invitations`, { email, role: "owner" });
+  await invite(mallory, organization.id, "max@staff.example");
+  await invite(owner, api.org_id, "mia@staff.example");
+  await invite(mallory, organization.id, "mia@staff.example");
+  for (const [email, role] of [
+    ["max@staff.example", "developer"],
+    ["mia@staff.example", "owner"],
+  ] as const) {
+    become(email);
+    const browser = elsewhere();
+    await goThere(browser);
+    const { organizations } = await whoIs(browser);
+    assert.deepEqual(
+      organizations.map((one: { id: string; role: string }) => [one.id, one.role]),
+      [[api.org_id, role]],
+    );
+  }
 });
 
 it("an answer counts once, in the browser that asked, with its state, and leads to a page of this site only", async () => {
