@@ -43,12 +43,35 @@ export function mentionPattern(email: string): string {
   return between(LOCAL_PART, email);
 }
 
+/** For `~*`: a text that is the address and nothing else. */
+export function exactPattern(email: string): string {
+  return `^${itselfOf(email)}$`;
+}
+
+/** The longest run of the address that is written in ASCII: a text without it, in whatever case, holds not the address. */
+export function asciiNeedle(email: string): string {
+  const runs = email.match(/[\0-\x7f]+/g) ?? [];
+  return runs.reduce((longest, run) => (run.length > longest.length ? run : longest), "");
+}
+
 function between(before: string, email: string): string {
-  const itself = email.replace(/[^\p{L}\p{N}\s]/gu, "\\$&");
+  const itself = itselfOf(email);
   return `(^|[^${before}])${itself}($|[^[:alnum:].-]|\\.($|[^[:alnum:]]))`;
 }
 
-/** That a text of a row holds an address, by such a pattern: the pattern takes several times as long as to find the letters. */
-export function holds(text: string, email: string, pattern: string): string {
-  return `(strpos(lower(${text}), (select lower(${email}))) > 0 and ${text} ~* ${pattern})`;
+/** Each letter outside ASCII in both cases: where the locale is C, `~*` knows those of ASCII alone. */
+function itselfOf(email: string): string {
+  return email.replace(/[^\p{L}\p{N}\s]/gu, "\\$&").replace(/[^\0-\x7f]/gu, (letter) => {
+    const cases = [letter, letter.toUpperCase(), letter.toLowerCase(), letter.toUpperCase().toLowerCase()];
+    const single = [...new Set(cases)].filter((one) => [...one].length === 1);
+    return single.length === 1 ? letter : `[${single.join("")}]`;
+  });
+}
+
+/**
+ * That a text of a row holds an address, by such a pattern: the pattern takes several times as long as to find the letters of the
+ * needle (`asciiNeedle`).
+ */
+export function holds(text: string, needle: string, pattern: string): string {
+  return `(strpos(lower(${text}), (select lower(${needle}))) > 0 and ${text} ~* ${pattern})`;
 }

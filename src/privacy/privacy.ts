@@ -3,7 +3,7 @@
 import { countForwardingTo } from "../aliases/aliases.ts";
 import { countNamed } from "../audit/audit.ts";
 import type { Account } from "../http/http.ts";
-import { addressPattern, mentionPattern } from "../http/like.ts";
+import { addressPattern, asciiNeedle, exactPattern, mentionPattern } from "../http/like.ts";
 import { countReceivedOf, countRulesNaming, eraseReceivedOf, listReceivedOf } from "../inbound/inbound.ts";
 import { parseAddress } from "../mail/address.ts";
 import { erasePerson, exportPerson } from "../masked/masked.ts";
@@ -71,7 +71,7 @@ async function countAll(tx: Tx, orgId: string, of: OfAddress, suppressions: read
     sent_from: await countSentFrom(tx, orgId, of),
     aliases: await countForwardingTo(tx, orgId, of),
     rules: await countRulesNaming(tx, orgId, of),
-    audit_entries: await countNamed(tx, orgId, of.email),
+    audit_entries: await countNamed(tx, orgId, of.email.toLowerCase()),
   };
 }
 
@@ -102,5 +102,6 @@ function readAddress({ environment }: Account, given: string): OfAddress {
   const parsed = parseAddress(trimmed.startsWith('"') ? trimmed : trimmed.replaceAll(" ", "+"));
   if (!parsed.ok) throw invalid("email", `the 'email' parameter is not an e-mail address: ${parsed.reason}`);
   const { email } = parsed.address;
-  return { email, pattern: addressPattern(email), mention: mentionPattern(email), environment };
+  const patterns = { exact: exactPattern(email), pattern: addressPattern(email), mention: mentionPattern(email) };
+  return { email, needle: asciiNeedle(email), ...patterns, environment };
 }

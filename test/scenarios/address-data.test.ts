@@ -240,6 +240,29 @@ test("mail of a longer address, in any alphabet, stays; words beside the address
   assert.equal((await ask("GET", `/v1/emails/${id}`)).email.subject, "");
 });
 
+test("an address with letters outside ASCII is found in either case", async () => {
+  const [asked, written, longer] = ["jörg@recipient.example", "JÖRG@recipient.example", "MJÖRG@recipient.example"];
+  await addAlias(r, "shelf", { action: "store" });
+  for (const from of [written, longer]) {
+    await r.send({ from, to: "shelf@in.example", subject: `of ${from[0]}`, text: "x" });
+    await r.processed(`subject=of%20${from[0]}`);
+  }
+  const over = ["delivered", "partially_delivered", "bounced", "failed"];
+  const alone = await send([written]);
+  const several = await send([written, JOANNA], { subject: `Für ${written}`, metadata: { who: written } });
+  const others = await send([longer]);
+  for (const id of [alone, several, others]) await emailWithStatus(r.api, id, over);
+  const { total, sent } = await exported(asked);
+  assert.deepEqual([total.sent, total.received], [2, 1]);
+  assert.ok(sent.every(({ recipients }: { recipients: unknown[] }) => recipients.length === 1));
+  const erased = await erase(asked);
+  assert.deepEqual([erased.deleted, erased.blanked, erased.received, erased.left.sent], [1, 1, 1, 0]);
+  const { email } = await ask("GET", `/v1/emails/${several}`);
+  assert.deepEqual([email.to, email.subject, email.metadata], [["erased@erased.invalid", JOANNA], "", {}]);
+  assert.equal((await exported(longer.toLowerCase())).total.received, 1);
+  assert.equal((await ask("GET", `/v1/emails/${others}`)).email.to[0], longer);
+});
+
 test("imports of suppressions show an erased address no more", async () => {
   const fred = "fred@recipient.example";
   const csv = `email,reason\n${fred},bounce\nnone,${fred}\n${fred} ${fred},bounce\nother@recipient.example,bounce\n`;

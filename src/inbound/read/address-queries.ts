@@ -14,7 +14,7 @@ const FOUND = `inbound_email e
          or strpos(lower(e.findings::text), lower($2)) > 0
             and concat_ws(' ', e.findings ->> 'cc', e.findings ->> 'reply_to') ~* $3)`;
 
-const valuesOf = (orgId: string, { email, pattern, environment }: OfAddress) => [orgId, email, pattern, environment];
+const valuesOf = (orgId: string, { needle, pattern, environment }: OfAddress) => [orgId, needle, pattern, environment];
 
 export type OfAddressRow = EmailListRow & { forward_ids: string[] };
 

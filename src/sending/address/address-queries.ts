@@ -8,25 +8,38 @@ import { SHOWN } from "../search/list-queries.ts";
 /** Stands where an address was erased. No mail reaches it (RFC 2606 §2), and it is never suppressed. */
 export const ERASED = "erased@erased.invalid";
 
-/** Regular expressions that find the address: `pattern` where addresses stand, `mention` in what people wrote. */
-export type OfAddress = { email: string; pattern: string; mention: string; environment: "live" | "test" };
+/**
+ * Regular expressions that find the address: `exact` where it stands alone, `pattern` where addresses stand, `mention` in what people
+ * wrote. What holds it holds the `needle` as well, in whatever case.
+ */
+export type OfAddress = {
+  email: string;
+  needle: string;
+  exact: string;
+  pattern: string;
+  mention: string;
+  environment: "live" | "test";
+};
 
 /** Mail to the address, and forwards of mail from it, below an id. Its messages are looked up by their ids (offset 0), not all read again. */
 const FOUND = `(
-    select r.message_id as id from recipient r where r.org_id = $1 and r.message_id < $5 and lower(r.email) = (select lower($2))
+    select r.message_id as id from recipient r where r.org_id = $1 and r.message_id < $5 and ${holds("r.email", "$2", "$6")}
     union
     select m.id from message m
      where m.org_id = $1 and m.id < $5 and m.origin = 'forward' and ${holds("concat_ws(' ', m.from_address, m.from_header)", "$2", "$3")}) as f
   cross join lateral (
     select m.id, m.completed_at from message m where m.org_id = $1 and m.id = f.id and m.environment = $4 and ${SHOWN} offset 0) as m`;
 
-const valuesOf = ({ email, pattern, environment }: OfAddress) => [email, pattern, environment];
+const valuesOf = ({ needle, pattern, environment, exact }: OfAddress, below: string) => [
+  ...[needle, pattern, environment],
+  ...[below, exact],
+];
 
 /** One page of ids, the newest first. */
 export async function findIds(tx: Tx, orgId: string, of: OfAddress, page: { below: string; limit: number }) {
-  const rows = await tx.query<{ id: string }>(`select m.id from ${FOUND} order by m.id desc limit $6`, [
-    ...[orgId, ...valuesOf(of)],
-    ...[page.below, page.limit],
+  const rows = await tx.query<{ id: string }>(`select m.id from ${FOUND} order by m.id desc limit $7`, [
+    ...[orgId, ...valuesOf(of, page.below)],
+    page.limit,
   ]);
   return rows.map(({ id }) => id);
 }
@@ -39,14 +52,14 @@ export async function findInState(
   page: { is_over: boolean; below: string; limit: number },
 ) {
   const rows = await tx.query<{ id: string }>(
-    `select m.id from ${FOUND} where (m.completed_at is not null) = $7 order by m.id desc limit $6`,
-    [orgId, ...valuesOf(of), page.below, page.limit, page.is_over],
+    `select m.id from ${FOUND} where (m.completed_at is not null) = $8 order by m.id desc limit $7`,
+    [orgId, ...valuesOf(of, page.below), page.limit, page.is_over],
   );
   return rows.map(({ id }) => id);
 }
 
 export async function countIds(tx: Tx, orgId: string, of: OfAddress, below: string): Promise<number> {
-  const rows = await tx.query<{ n: number }>(`select count(*) as n from ${FOUND}`, [orgId, ...valuesOf(of), below]);
+  const rows = await tx.query<{ n: number }>(`select count(*) as n from ${FOUND}`, [orgId, ...valuesOf(of, below)]);
   return rows[0]?.n ?? 0;
 }
 
@@ -54,14 +67,14 @@ export async function countIds(tx: Tx, orgId: string, of: OfAddress, below: stri
 export async function countSentFrom(
   tx: Tx,
   orgId: string,
-  { email, pattern, environment }: OfAddress,
+  { needle, pattern, environment }: OfAddress,
 ): Promise<number> {
   const rows = await tx.query<{ n: number }>(
     `select count(*) as n from message m
       where m.org_id = $1 and m.environment = $4 and m.origin <> 'forward' and ${SHOWN}
         and (${holds("m.from_address", "$2", "$3")} or ${holds("m.from_header", "$2", "$3")}
              or m.reply_to <> '[]' and ${holds("m.reply_to::text", "$2", "$3")})`,
-    [orgId, email, pattern, environment],
+    [orgId, needle, pattern, environment],
   );
   return rows[0]?.n ?? 0;
 }
@@ -91,12 +104,12 @@ export async function dropDeliveries(
 }
 
 /** Locks those of the messages that are over; `is_only`: nobody but the address got it, or it carried on mail from it. */
-export function lockOver(tx: Tx, orgId: string, ids: readonly string[], email: string) {
+export function lockOver(tx: Tx, orgId: string, ids: readonly string[], exact: string) {
   return tx.query<{ id: string; is_only: boolean }>(
     `select m.id, m.origin = 'forward' or not exists (
-              select from recipient r where r.org_id = m.org_id and r.message_id = m.id and lower(r.email) not in (lower($3), '${ERASED}')) as is_only
+              select from recipient r where r.org_id = m.org_id and r.message_id = m.id and r.email !~* $3 and r.email <> '${ERASED}') as is_only
        from message m where m.org_id = $1 and m.id = any($2) and m.completed_at is not null and ${SHOWN} order by m.id for update of m`,
-    [orgId, ids, email],
+    [orgId, ids, exact],
   );
 }
 
@@ -130,8 +143,8 @@ export async function findNaming(tx: Tx, orgId: string, ids: readonly string[], 
 export async function blankRecipient(tx: Tx, orgId: string, ids: readonly string[], of: OfAddress): Promise<void> {
   await tx.execute(
     `update recipient set email = '${ERASED}', diag_message = null
-      where org_id = $1 and message_id = any($2) and lower(email) = lower($3)`,
-    [orgId, ids, of.email],
+      where org_id = $1 and message_id = any($2) and email ~* $3`,
+    [orgId, ids, of.exact],
   );
   await tx.execute(
     `update recipient set diag_message = null where org_id = $1 and message_id = any($2) and diag_message ~* $3`,

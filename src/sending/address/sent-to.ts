@@ -136,7 +136,7 @@ async function eraseThese(
 ): Promise<Omit<ErasedSent, "canceled">> {
   const { only, shared, with_blob } = await withPartitions(world, () =>
     world.db.asOrg(orgId, async (tx) => {
-      const locked = await queries.lockOver(tx, orgId, ids, of.email);
+      const locked = await queries.lockOver(tx, orgId, ids, of.exact);
       const alone = locked.filter(({ is_only }) => is_only).map(({ id }) => id);
       const toSeveral = locked.filter(({ is_only }) => !is_only).map(({ id }) => id);
       await unpackSent(tx, orgId, [...alone, ...toSeveral]);
