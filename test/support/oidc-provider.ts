@@ -54,8 +54,8 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
   });
   return {
     ...{ issuer, client_id: CLIENT_ID, client_secret: CLIENT_SECRET },
-    become(next, told = {}) {
-      [account, inToken] = [next, told];
+    become(next, alsoInToken = {}) {
+      [account, inToken] = [next, alsoInToken];
     },
     visit: (url) => follow(url, redirectUri),
     stop: () =>
