@@ -22,6 +22,7 @@ import (
 	"reflect"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -162,7 +163,7 @@ type call struct {
 }
 
 var (
-	urlForm    = regexp.MustCompile(`^https?://[^/?#]+[^?#]*$`)
+	urlForm    = regexp.MustCompile(`^https?://[^/?#\s]+[^?#\s]*$`)
 	headerForm = regexp.MustCompile(`^[\t\x20-\x7e]*$`)
 	dotSegment = regexp.MustCompile(`(?i)^(\.|%2e){1,2}$`)
 	keyForm    = regexp.MustCompile(`^[\x21-\x7e]+$`)
@@ -181,7 +182,7 @@ func newTransport(options Options) (*transport, error) {
 		return nil, &PosternError{"no API key: give one, or set POSTERN_API_KEY"}
 	case !keyForm.MatchString(key):
 		return nil, &PosternError{"the API key holds a character that no key has"}
-	case !urlForm.MatchString(base):
+	case !isAddress(base):
 		return nil, &PosternError{"no address: give BaseURL, or set POSTERN_BASE_URL, such as https://mail.example.eu"}
 	}
 	made := &transport{apiKey: key, baseURL: strings.TrimRight(base, "/"), options: options, maxRetries: defaultRetries}
@@ -198,6 +199,15 @@ func newTransport(options Options) (*transport, error) {
 		made.options.sleep = sleep
 	}
 	return made, nil
+}
+
+func isAddress(base string) bool {
+	parsed, err := url.Parse(base)
+	if err != nil || !urlForm.MatchString(base) {
+		return false
+	}
+	_, err = strconv.ParseUint("0"+parsed.Port(), 10, 16)
+	return err == nil
 }
 
 func sleep(ctx context.Context, wait time.Duration) error {

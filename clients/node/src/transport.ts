@@ -118,7 +118,7 @@ function settingsOf(options: ClientOptions): Settings {
   if (apiKey === "") throw new PosternError("no API key: give one, or set POSTERN_API_KEY");
   if (/[^\x21-\x7e]/.test(apiKey)) throw new PosternError("the API key holds a character that no key has");
   const baseUrl = options.baseUrl ?? process.env.POSTERN_BASE_URL ?? "";
-  if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(baseUrl)) {
+  if (!/^https?:\/\/[^/?#\s]+[^?#\s]*$/.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new PosternError("no address: give baseUrl, or set POSTERN_BASE_URL, such as https://mail.example.eu");
   }
   return {

@@ -110,7 +110,7 @@ final class Transport
 
     private static function checkedUrl(string $url): string
     {
-        if (preg_match('#^https?://[^/?\#]+[^?\#]*$#D', $url) !== 1) {
+        if (preg_match('#^https?://[^/?\#\s]+[^?\#\s]*$#D', $url) !== 1 || parse_url($url) === false) {
             throw new PosternError(
                 'no address: give base_url, or set POSTERN_BASE_URL, such as https://mail.example.eu',
             );

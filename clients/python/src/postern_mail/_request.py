@@ -20,6 +20,7 @@ VERSION = "0.1.0"
 TIMEOUT_S = 30.0
 RETRIES = 2
 BACKOFF_S = 0.5
+PORT_MAX = 65535
 BACKOFF_S_MAX = 8.0
 #: All waits of one call together.
 WAIT_S_MAX = 60.0
@@ -91,7 +92,9 @@ def settings_of(
     if re.search(r"[^\x21-\x7e]", key):
         raise PosternError("the API key holds a character that no key has")
     url = base_url if base_url is not None else os.environ.get("POSTERN_BASE_URL", "")
-    if not re.fullmatch(r"https?://[^/?#]+[^?#]*", url):
+    known = re.fullmatch(r"https?://([^/?#\s]+)[^?#\s]*", url)
+    port = known and re.search(r":([0-9]+)$", known.group(1))
+    if not known or (port and int(port.group(1)[:6]) > PORT_MAX):
         raise PosternError(
             "no address: give base_url, or set POSTERN_BASE_URL, such as https://mail.example.eu"
         )

@@ -23,7 +23,7 @@ from ._request import (
     url_of,
     value_of,
 )
-from .errors import ConnectionError, ResponseMeta, TimeoutError
+from .errors import ConnectionError, PosternError, ResponseMeta, TimeoutError
 
 
 class Download:
@@ -148,6 +148,8 @@ class Transport:
                 response.close()
             content = b"".join(pieces)
             return value_of(meta, content, call) if response.is_success else failure_of(meta, content)
+        except httpx.InvalidURL as error:
+            raise PosternError(f"the address cannot be asked: {error}") from error
         except httpx.HTTPError as error:
             failure = _failed(error, timeout)
             log.failed(failure)
@@ -204,6 +206,8 @@ class AsyncTransport:
                 await response.aclose()
             content = b"".join(pieces)
             return value_of(meta, content, call) if response.is_success else failure_of(meta, content)
+        except httpx.InvalidURL as error:
+            raise PosternError(f"the address cannot be asked: {error}") from error
         except httpx.HTTPError as error:
             failure = _failed(error, timeout)
             log.failed(failure)

@@ -29,6 +29,9 @@ module Postern
     BROKEN = [SystemCallError, IOError, SocketError, OpenSSL::SSL::SSLError, Net::ProtocolError,
               Net::HTTPBadResponse, Zlib::Error].freeze
 
+    NO_ADDRESS = "no address: give base_url, or set POSTERN_BASE_URL, such as https://mail.example.eu"
+    PORT_MAX = 65_535
+
     Failure = Struct.new(:error, :worth_retrying, :retry_after)
 
     # Raises a PosternError where the key or the URL is missing or wrong.
@@ -74,15 +77,19 @@ module Postern
     end
 
     def url_of(url)
-      return url.sub(%r{/+\z}, "") if url.match?(%r{\Ahttps?://[^/?#]+[^?#]*\z})
+      return url.sub(%r{/+\z}, "") if url.match?(%r{\Ahttps?://[^/?#]+[^?#]*\z}) && (URI(url).port || 0) <= PORT_MAX
 
-      raise PosternError, "no address: give base_url, or set POSTERN_BASE_URL, such as https://mail.example.eu"
+      raise PosternError, NO_ADDRESS
+    rescue URI::InvalidURIError
+      raise PosternError, NO_ADDRESS
     end
 
     def uri_of(path, query)
       check_path(path)
       pairs = query.compact.map { |name, value| [name.to_s, text_of(value)] }
       URI(@base_url + path + (pairs.empty? ? "" : "?#{URI.encode_www_form(pairs)}"))
+    rescue URI::InvalidURIError
+      raise PosternError, "the address cannot be asked: #{path}"
     end
 
     # `..` as an id would make another path of it, on the way or at the server (RFC 3986 §5.2.4).
