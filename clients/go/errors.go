@@ -2,11 +2,14 @@ package postern
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Everything that this package returns as an error is a *PosternError, or embeds one of these kinds; errors.As tells them
@@ -61,8 +64,15 @@ const numberMax = 1 << 30
 
 var numberForm = regexp.MustCompile(`^[0-9]+$`)
 
-// retryAfter is in seconds (RFC 9110 §10.2.3, of which the server writes only this form).
-func (r *Response) retryAfter() *int { return number(r.Header, "retry-after") }
+// retryAfter is in seconds (RFC 9110 §10.2.3): the server writes them, a proxy before it may write a date.
+func (r *Response) retryAfter() *int {
+	at, err := http.ParseTime(strings.TrimSpace(r.Header.Get("retry-after")))
+	if err != nil {
+		return number(r.Header, "retry-after")
+	}
+	seconds := int(min(max(0, math.Ceil(time.Until(at).Seconds())), numberMax))
+	return &seconds
+}
 
 func number(header http.Header, name string) *int {
 	text := strings.TrimSpace(header.Get(name))
@@ -149,12 +159,24 @@ type errorBody struct {
 	WarmingPhase string                `json:"warming_phase"`
 }
 
+// errorBodyOf leaves out what another server than Postern gave another type.
+func errorBodyOf(body []byte) errorBody {
+	var fields errorBody
+	var wrong *json.UnmarshalTypeError
+	if err := json.Unmarshal(body, &fields); err != nil && !errors.As(err, &wrong) {
+		return errorBody{}
+	}
+	return fields
+}
+
+// lacks is the error for an answer without what was asked for: it did not come from Postern.
+func lacks(name string) error {
+	return &ConnectionError{Message: "the answer has no '" + name + "'"}
+}
+
 // errorOf gives the error of its kind for an answer that is no success.
 func errorOf(response *Response, body []byte) (error, errorBody) {
-	var fields errorBody
-	if json.Unmarshal(body, &fields) != nil {
-		fields = errorBody{}
-	}
+	fields := errorBodyOf(body)
 	base := &APIError{Message: messageOf(response.Status, fields), Status: response.Status, Code: fields.Code, Field: fields.Field, RequestID: response.RequestID, Body: body, Response: response}
 	if base.RequestID == "" {
 		base.RequestID = fields.RequestID

@@ -157,10 +157,14 @@ function messageOf(status: number, body: unknown): string {
   return `the server answered ${status}`;
 }
 
-/** Seconds of a Retry-After field (RFC 9110 §10.2.3), of which the server writes only this form. */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** Seconds of a Retry-After field (RFC 9110 §10.2.3): the server writes them, a proxy before it may write a date. */
 export function retryAfterOf(headers: Headers): number | null {
-  const value = headers.get("retry-after");
-  return value !== null && /^\d+$/.test(value.trim()) ? Number(value) : null;
+  const value = headers.get("retry-after")?.trim() ?? "";
+  if (/^\d+$/.test(value)) return Number(value);
+  const at = HTTP_DATE.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? null : Math.max(0, Math.ceil((at - Date.now()) / 1000));
 }
 
 function numberOf(value: unknown): number | null {

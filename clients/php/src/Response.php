@@ -21,10 +21,16 @@ final class Response
             : new RateLimit($limit, $remaining, $this->number('ratelimit-reset'));
     }
 
-    /** Seconds of a Retry-After field (RFC 9110 §10.2.3), of which the server writes only this form. */
+    /** Seconds of a Retry-After field (RFC 9110 §10.2.3): the server writes them, a proxy before it may write a date. */
     public function retryAfter(): ?int
     {
-        return $this->number('retry-after');
+        $date = \DateTimeImmutable::createFromFormat(
+            'D, d M Y H:i:s \G\M\T',
+            trim($this->headers['retry-after'] ?? ''),
+            new \DateTimeZone('UTC'),
+        );
+
+        return $date === false ? $this->number('retry-after') : max(0, $date->getTimestamp() - time());
     }
 
     private function number(string $name): ?int

@@ -3,8 +3,11 @@ webhook that cannot be trusted (WebhookSignatureError). No message ever holds th
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, Dict, List, Mapping, Optional, Type
 
 
@@ -144,6 +147,14 @@ def _message_of(status: int, body: Any) -> str:
 
 
 def retry_after_of(headers: Mapping[str, str]) -> Optional[int]:
-    """Seconds of a Retry-After field (RFC 9110 §10.2.3), of which the server writes only this form."""
+    """Seconds of a Retry-After field (RFC 9110 §10.2.3): the server writes them, a proxy before it may write a date."""
     value = (headers.get("retry-after") or "").strip()
-    return int(value[:18]) if re.fullmatch(r"[0-9]+", value) else None
+    if re.fullmatch(r"[0-9]+", value):
+        return int(value[:18])
+    if not value.endswith(" GMT"):
+        return None
+    try:
+        at = parsedate_to_datetime(value).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return max(0, math.ceil(at - time.time()))

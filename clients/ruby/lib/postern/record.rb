@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "time"
+
 module Postern
   # Requests of the present second: how many there may be, and how many are left. `reset` is in seconds.
   RateLimit = Struct.new(:limit, :remaining, :reset)
@@ -17,9 +19,11 @@ module Postern
       @rate_limit = limit && remaining ? RateLimit.new(limit, remaining, reset) : nil
     end
 
-    # Seconds of a Retry-After field (RFC 9110 §10.2.3), of which the server writes only this form.
+    # Seconds of a Retry-After field (RFC 9110 §10.2.3): the server writes them, a proxy before it may write a date.
     def retry_after
-      number("retry-after")
+      number("retry-after") || [0, (Time.httpdate(headers["retry-after"].to_s.strip) - Time.now).ceil].max
+    rescue ArgumentError
+      nil
     end
 
     private
@@ -46,6 +50,14 @@ module Postern
       when Array then value.map { |inner| of(inner) }
       else value
       end
+    end
+
+    # The record inside an answer. One without it did not come from Postern.
+    # @api private
+    def inside(name)
+      raise ConnectionError, "the answer has no '#{name}'" unless self[name].is_a?(Record)
+
+      self[name].tap { |record| record.response = response }
     end
 
     def method_missing(name, *arguments)
