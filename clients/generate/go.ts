@@ -184,8 +184,8 @@ function bodyText(operation: Operation): string {
   const into =
     unwrap === null
       ? `\tvar answer ${text}\n`
-      : `\tvar answer struct {\n\t\tInside ${text} \`json:"${unwrap}"\`\n\t}\n`;
-  return `${into}\t_, err := r.transport.json(ctx, ${ask}, &answer, options)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\treturn &answer${unwrap === null ? "" : ".Inside"}, nil\n`;
+      : `\tvar answer struct {\n\t\tInside *${text} \`json:"${unwrap}"\`\n\t}\n`;
+  return `${into}\t_, err := r.transport.json(ctx, ${ask}, &answer, options)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n${unwrap === null ? "\treturn &answer, nil\n" : `\tif answer.Inside == nil {\n\t\treturn nil, lacks("${unwrap}")\n\t}\n\treturn answer.Inside, nil\n`}`;
 }
 
 function callText(operation: Operation): string {

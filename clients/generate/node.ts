@@ -86,7 +86,7 @@ function resourcesFile(operations: readonly Operation[], models: readonly Model[
   const used = models.map(({ name }) => name).filter((name) => new RegExp(`\\b${name}\\b`).test(text));
   const imports = [
     `import { type PagePromise, listPages } from "../pages.ts";`,
-    `import { passMeta, type RequestOptions, type Transport } from "../transport.ts";`,
+    `import { recordIn, type RequestOptions, type Transport } from "../transport.ts";`,
     `import { sign, verify } from "../webhooks.ts";`,
     `import type {\n${used.map((name) => `  ${name},\n`).join("")}} from "./models.ts";`,
   ];
@@ -100,9 +100,7 @@ function segment(value: string): string {
 
 /** The record inside an answer. */
 async function inside<T>(answer: Promise<unknown>, name: string): Promise<T> {
-  const whole = (await answer) as Record<string, unknown>;
-  passMeta(whole, whole[name]);
-  return whole[name] as T;
+  return recordIn((await answer) as object, name) as T;
 }
 `;
 

@@ -124,5 +124,5 @@ function callText(operation: Operation): string {
     return `        Page.new("${page}", ${cursor}, query) do |page|\n          ${request}\n        end\n`;
   }
   if (unwrap === null) return `        ${request}\n`;
-  return `        answer = ${request}\n        answer["${unwrap}"].tap { |record| record.response = answer.response }\n`;
+  return `        ${request}.inside("${unwrap}")\n`;
 }

@@ -431,7 +431,11 @@ func (t *transport) try(ctx context.Context, call call, given settings, attempt 
 	stream := &limitedBody{ReadCloser: answer.Body, limit: limit, ctx: ctx}
 	if response.Status < 200 || response.Status > 299 {
 		defer stream.Close()
-		return nil, failureOf(response, stream)
+		content, err := io.ReadAll(stream)
+		if err != nil {
+			return nil, t.failed(ctx, call, limit, attempt, startedAt, err)
+		}
+		return nil, failureOf(response, content)
 	}
 	if call.isDownload {
 		stream.isEachPiece = true
@@ -457,8 +461,7 @@ func (t *transport) failed(ctx context.Context, call call, limit *timeLimit, att
 }
 
 // failureOf reads an answer that is no success. Of the statuses 500 and 503 say "later"; of 429 the others are over in hours.
-func failureOf(response *Response, body io.Reader) *failure {
-	content, _ := io.ReadAll(body)
+func failureOf(response *Response, content []byte) *failure {
 	err, fields := errorOf(response, content)
 	isShort := response.Status == 429 && (fields.LimitType == "requests_per_second" || fields.LimitType == "per_minute")
 	worth := isShort || response.Status == 500 || response.Status == 503

@@ -573,13 +573,16 @@ type AliasesResource struct {
 // globs, the longer glob before the shorter, and all before the catch-all.
 func (r *AliasesResource) Create(ctx context.Context, input CreateAliasRequest, options ...RequestOption) (*Alias, error) {
 	var answer struct {
-		Inside Alias `json:"alias"`
+		Inside *Alias `json:"alias"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/aliases", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("alias")
+	}
+	return answer.Inside, nil
 }
 
 // Delete: Delete an alias; the mail it took stays. Mail to the address goes to a glob or the catch-all from now
@@ -596,13 +599,16 @@ func (r *AliasesResource) Delete(ctx context.Context, id string, options ...Requ
 // Get: Get an alias. One alias with its counters.
 func (r *AliasesResource) Get(ctx context.Context, id string, options ...RequestOption) (*Alias, error) {
 	var answer struct {
-		Inside Alias `json:"alias"`
+		Inside *Alias `json:"alias"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/aliases/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("alias")
+	}
+	return answer.Inside, nil
 }
 
 // List: List aliases, newest first. Filters are combined.
@@ -613,13 +619,16 @@ func (r *AliasesResource) List(ctx context.Context, query ListAliasesQuery, opti
 // Update: Change an alias; what is left out stays. Holds for mail that comes from now on.
 func (r *AliasesResource) Update(ctx context.Context, id string, input UpdateAliasRequest, options ...RequestOption) (*Alias, error) {
 	var answer struct {
-		Inside Alias `json:"alias"`
+		Inside *Alias `json:"alias"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PATCH", path: "/v1/aliases/" + segment(id), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("alias")
+	}
+	return answer.Inside, nil
 }
 
 // APIKeysResource has the methods of api_keys.
@@ -641,13 +650,16 @@ func (r *APIKeysResource) Create(ctx context.Context, input CreateApiKeyRequest,
 // Get: Get an API key. The record of a key; never its secret.
 func (r *APIKeysResource) Get(ctx context.Context, id string, options ...RequestOption) (*ApiKey, error) {
 	var answer struct {
-		Inside ApiKey `json:"key"`
+		Inside *ApiKey `json:"key"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/api-keys/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("key")
+	}
+	return answer.Inside, nil
 }
 
 // List: List API keys, revoked ones included. Newest first. Revoked keys stay in the list, with `revoked_at`.
@@ -658,13 +670,16 @@ func (r *APIKeysResource) List(ctx context.Context, query ListAPIKeysQuery, opti
 // Rename: Rename an API key. Only the name changes; the secret stays valid. A test key cannot rename live keys.
 func (r *APIKeysResource) Rename(ctx context.Context, id string, input RenameApiKeyRequest, options ...RequestOption) (*ApiKey, error) {
 	var answer struct {
-		Inside ApiKey `json:"key"`
+		Inside *ApiKey `json:"key"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/api-keys/" + segment(id), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("key")
+	}
+	return answer.Inside, nil
 }
 
 // Revoke: Revoke an API key at once. Requests with the key get 401 from now on. A key may revoke itself; a test
@@ -763,13 +778,16 @@ type DMARCReportsResource struct {
 // large report is read in parts.
 func (r *DMARCReportsResource) Get(ctx context.Context, id string, reportID string, query GetDMARCReportQuery, options ...RequestOption) (*DmarcReportWithRecords, error) {
 	var answer struct {
-		Inside DmarcReportWithRecords `json:"report"`
+		Inside *DmarcReportWithRecords `json:"report"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/domains/" + segment(id) + "/dmarc/reports/" + segment(reportID), query: query}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("report")
+	}
+	return answer.Inside, nil
 }
 
 // List: List aggregate reports, newest first, those that do not count too. Those that do not count have a status
@@ -830,13 +848,16 @@ func (r *DMARCResource) Summary(ctx context.Context, id string, query GetDMARCSu
 // domain and range) answers 200 and is not counted again.
 func (r *DMARCResource) Upload(ctx context.Context, content []byte, options ...RequestOption) (*DmarcReport, error) {
 	var answer struct {
-		Inside DmarcReport `json:"report"`
+		Inside *DmarcReport `json:"report"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/dmarc/reports", bytes: content, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("report")
+	}
+	return answer.Inside, nil
 }
 
 // DomainsRelayResource has the methods of domains.relay.
@@ -858,13 +879,16 @@ func (r *DomainsRelayResource) Delete(ctx context.Context, id string, options ..
 // Get: The relay of a domain; 404 when it has none. The password is never shown.
 func (r *DomainsRelayResource) Get(ctx context.Context, id string, options ...RequestOption) (*Relay, error) {
 	var answer struct {
-		Inside Relay `json:"relay"`
+		Inside *Relay `json:"relay"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/domains/" + segment(id) + "/relay"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("relay")
+	}
+	return answer.Inside, nil
 }
 
 // Set: Send the domain's mail through a relay (SMTP with login) instead of to the recipients' servers. Sets the
@@ -872,13 +896,16 @@ func (r *DomainsRelayResource) Get(ctx context.Context, id string, options ...Re
 // `mx_host`.
 func (r *DomainsRelayResource) Set(ctx context.Context, id string, input SetDomainRelayRequest, options ...RequestOption) (*Relay, error) {
 	var answer struct {
-		Inside Relay `json:"relay"`
+		Inside *Relay `json:"relay"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/domains/" + segment(id) + "/relay", input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("relay")
+	}
+	return answer.Inside, nil
 }
 
 // DomainsSpamResource has the methods of domains.spam.
@@ -998,26 +1025,32 @@ type EmailsResource struct {
 // made.
 func (r *EmailsResource) Cancel(ctx context.Context, id string, options ...RequestOption) (*Email, error) {
 	var answer struct {
-		Inside Email `json:"email"`
+		Inside *Email `json:"email"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/emails/" + segment(id) + "/cancel"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("email")
+	}
+	return answer.Inside, nil
 }
 
 // Content: The content of an e-mail; as it was built with `Accept: message/rfc822`. Read from the message as it
 // was built, before signing. 409 when its body is kept no longer. A test key cannot read live mail.
 func (r *EmailsResource) Content(ctx context.Context, id string, options ...RequestOption) (*EmailContent, error) {
 	var answer struct {
-		Inside EmailContent `json:"content"`
+		Inside *EmailContent `json:"content"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/emails/" + segment(id) + "/content"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("content")
+	}
+	return answer.Inside, nil
 }
 
 // Events: The timeline of an e-mail, oldest first. Each step of each recipient, with what servers said, word for
@@ -1035,13 +1068,16 @@ func (r *EmailsResource) Events(ctx context.Context, id string, options ...Reque
 // organization is 404.
 func (r *EmailsResource) Get(ctx context.Context, id string, options ...RequestOption) (*Email, error) {
 	var answer struct {
-		Inside Email `json:"email"`
+		Inside *Email `json:"email"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/emails/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("email")
+	}
+	return answer.Inside, nil
 }
 
 // List: List sent e-mails, newest first. Filters are combined. Mail of test keys is listed too, as `simulated`.
@@ -1054,13 +1090,16 @@ func (r *EmailsResource) List(ctx context.Context, query ListEmailsQuery, option
 // `suppressed` (422 when that is everybody). `attempts` of a recipient counts on.
 func (r *EmailsResource) Retry(ctx context.Context, id string, options ...RequestOption) (*Email, error) {
 	var answer struct {
-		Inside Email `json:"email"`
+		Inside *Email `json:"email"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/emails/" + segment(id) + "/retry"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("email")
+	}
+	return answer.Inside, nil
 }
 
 // Send: Send one e-mail. 202 means: stored durably. With a test key: validated and stored as `simulated`, never
@@ -1132,13 +1171,16 @@ func (r *InboundResource) DownloadAttachment(ctx context.Context, id string, att
 // read live mail.
 func (r *InboundResource) Get(ctx context.Context, id string, options ...RequestOption) (*InboundEmail, error) {
 	var answer struct {
-		Inside InboundEmail `json:"email"`
+		Inside *InboundEmail `json:"email"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/inbound-emails/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("email")
+	}
+	return answer.Inside, nil
 }
 
 // List: List received mail, newest first. Mail to masked addresses is listed only while it waits in quarantine:
@@ -1158,13 +1200,16 @@ func (r *InboundResource) Raw(ctx context.Context, id string, options ...Request
 // the alias is switched off, or none of its mailboxes is confirmed, it stays in quarantine.
 func (r *InboundResource) Release(ctx context.Context, id string, options ...RequestOption) (*InboundEmail, error) {
 	var answer struct {
-		Inside InboundEmail `json:"email"`
+		Inside *InboundEmail `json:"email"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/inbound-emails/" + segment(id) + "/release"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("email")
+	}
+	return answer.Inside, nil
 }
 
 // Replay: Process a mail again: with the rules, the alias and the endpoints as they are now, and a new event.
@@ -1172,13 +1217,16 @@ func (r *InboundResource) Release(ctx context.Context, id string, options ...Req
 // again too; addresses of attachments stay the same.
 func (r *InboundResource) Replay(ctx context.Context, id string, options ...RequestOption) (*InboundEmail, error) {
 	var answer struct {
-		Inside InboundEmail `json:"email"`
+		Inside *InboundEmail `json:"email"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/inbound-emails/" + segment(id) + "/replay"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("email")
+	}
+	return answer.Inside, nil
 }
 
 // Simulate: Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
@@ -1203,26 +1251,32 @@ type InboundRulesResource struct {
 // are asked before those of its domain; the first that holds decides.
 func (r *InboundRulesResource) Create(ctx context.Context, input CreateInboundRuleRequest, options ...RequestOption) (*InboundRule, error) {
 	var answer struct {
-		Inside InboundRule `json:"rule"`
+		Inside *InboundRule `json:"rule"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/inbound-rules", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("rule")
+	}
+	return answer.Inside, nil
 }
 
 // CreateForDomain: Create a routing rule of this domain. The same as `POST /v1/inbound-rules` with the domain
 // set.
 func (r *InboundRulesResource) CreateForDomain(ctx context.Context, id string, input CreateDomainRuleRequest, options ...RequestOption) (*InboundRule, error) {
 	var answer struct {
-		Inside InboundRule `json:"rule"`
+		Inside *InboundRule `json:"rule"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/domains/" + segment(id) + "/rules", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("rule")
+	}
+	return answer.Inside, nil
 }
 
 // Delete: Delete a routing rule; mail it decided keeps its id. Mail that comes from now on is judged by the
@@ -1239,13 +1293,16 @@ func (r *InboundRulesResource) Delete(ctx context.Context, id string, options ..
 // Get: Get a routing rule. One rule, with how often it decided.
 func (r *InboundRulesResource) Get(ctx context.Context, id string, options ...RequestOption) (*InboundRule, error) {
 	var answer struct {
-		Inside InboundRule `json:"rule"`
+		Inside *InboundRule `json:"rule"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/inbound-rules/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("rule")
+	}
+	return answer.Inside, nil
 }
 
 // List: List routing rules in the order they are asked, domain by domain. The rules of aliases stand before
@@ -1285,13 +1342,16 @@ func (r *InboundRulesResource) Test(ctx context.Context, input TestInboundRuleRe
 // Update: Change a routing rule; what is left out stays. Holds for mail that comes from now on.
 func (r *InboundRulesResource) Update(ctx context.Context, id string, input UpdateInboundRuleRequest, options ...RequestOption) (*InboundRule, error) {
 	var answer struct {
-		Inside InboundRule `json:"rule"`
+		Inside *InboundRule `json:"rule"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PATCH", path: "/v1/inbound-rules/" + segment(id), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("rule")
+	}
+	return answer.Inside, nil
 }
 
 // IPPoolsResource has the methods of ip_pools.
@@ -1303,13 +1363,16 @@ type IPPoolsResource struct {
 // to the pool leaves from its addresses by their weights.
 func (r *IPPoolsResource) Create(ctx context.Context, input CreateIpPoolRequest, options ...RequestOption) (*IpPool, error) {
 	var answer struct {
-		Inside IpPool `json:"ip_pool"`
+		Inside *IpPool `json:"ip_pool"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/ip-pools", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("ip_pool")
+	}
+	return answer.Inside, nil
 }
 
 // Delete: Remove a pool; its domains, and mail that waits, go to the shared address. 409 while domains or queued
@@ -1326,13 +1389,16 @@ func (r *IPPoolsResource) Delete(ctx context.Context, id string, query DeleteIPP
 // Get: Get a pool by id or name. Its addresses with their health and warm-up.
 func (r *IPPoolsResource) Get(ctx context.Context, id string, options ...RequestOption) (*IpPool, error) {
 	var answer struct {
-		Inside IpPool `json:"ip_pool"`
+		Inside *IpPool `json:"ip_pool"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/ip-pools/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("ip_pool")
+	}
+	return answer.Inside, nil
 }
 
 // List: List pools with the health and warm-up of their addresses, newest first. Each address with what it sent
@@ -1345,13 +1411,16 @@ func (r *IPPoolsResource) List(ctx context.Context, query ListIPPoolsQuery, opti
 // one before. An address that stays keeps its warm-up.
 func (r *IPPoolsResource) Update(ctx context.Context, id string, input UpdateIpPoolRequest, options ...RequestOption) (*IpPool, error) {
 	var answer struct {
-		Inside IpPool `json:"ip_pool"`
+		Inside *IpPool `json:"ip_pool"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/ip-pools/" + segment(id), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("ip_pool")
+	}
+	return answer.Inside, nil
 }
 
 // MaskedAliasesResource has the methods of masked.aliases.
@@ -1380,13 +1449,16 @@ func (r *MaskedAliasesResource) Check(ctx context.Context, id string, input Chec
 // leave from the alias. Mailboxes that are new get a mail with a link.
 func (r *MaskedAliasesResource) Create(ctx context.Context, input CreateMaskedAliasRequest, options ...RequestOption) (*MaskedAlias, error) {
 	var answer struct {
-		Inside MaskedAlias `json:"alias"`
+		Inside *MaskedAlias `json:"alias"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("alias")
+	}
+	return answer.Inside, nil
 }
 
 // Delete: Delete a masked alias; its address is never given out again. Mail to it is refused from now on. It can
@@ -1403,13 +1475,16 @@ func (r *MaskedAliasesResource) Delete(ctx context.Context, id string, options .
 // Get: Get a masked alias. One alias with its counters.
 func (r *MaskedAliasesResource) Get(ctx context.Context, id string, options ...RequestOption) (*MaskedAlias, error) {
 	var answer struct {
-		Inside MaskedAlias `json:"alias"`
+		Inside *MaskedAlias `json:"alias"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/masked/aliases/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("alias")
+	}
+	return answer.Inside, nil
 }
 
 // List: List masked aliases, newest first. Deleted ones only with `deleted=true`.
@@ -1420,26 +1495,32 @@ func (r *MaskedAliasesResource) List(ctx context.Context, query ListMaskedAliase
 // Restore: Restore an alias that was deleted within the last 30 days. It works as before, with its contacts.
 func (r *MaskedAliasesResource) Restore(ctx context.Context, id string, options ...RequestOption) (*MaskedAlias, error) {
 	var answer struct {
-		Inside MaskedAlias `json:"alias"`
+		Inside *MaskedAlias `json:"alias"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases/" + segment(id) + "/restore"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("alias")
+	}
+	return answer.Inside, nil
 }
 
 // Update: Change a masked alias; what is left out stays. Holds for mail that comes from now on. New mailboxes
 // have to confirm first.
 func (r *MaskedAliasesResource) Update(ctx context.Context, id string, input UpdateMaskedAliasRequest, options ...RequestOption) (*MaskedAlias, error) {
 	var answer struct {
-		Inside MaskedAlias `json:"alias"`
+		Inside *MaskedAlias `json:"alias"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/masked/aliases/" + segment(id), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("alias")
+	}
+	return answer.Inside, nil
 }
 
 // MaskedContactsResource has the methods of masked.contacts.
@@ -1451,13 +1532,16 @@ type MaskedContactsResource struct {
 // to `reply_address` reaches the contact and comes from the alias.
 func (r *MaskedContactsResource) Create(ctx context.Context, id string, input CreateMaskedContactRequest, options ...RequestOption) (*MaskedContact, error) {
 	var answer struct {
-		Inside MaskedContact `json:"contact"`
+		Inside *MaskedContact `json:"contact"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/aliases/" + segment(id) + "/contacts", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("contact")
+	}
+	return answer.Inside, nil
 }
 
 // Delete: Forget a contact; its reply address leads nowhere any more. If the contact writes again, a new one
@@ -1479,13 +1563,16 @@ func (r *MaskedContactsResource) List(ctx context.Context, id string, query List
 // Update: Block, unblock or rename a contact. What is left out stays.
 func (r *MaskedContactsResource) Update(ctx context.Context, id string, contactID string, input UpdateMaskedContactRequest, options ...RequestOption) (*MaskedContact, error) {
 	var answer struct {
-		Inside MaskedContact `json:"contact"`
+		Inside *MaskedContact `json:"contact"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PATCH", path: "/v1/masked/aliases/" + segment(id) + "/contacts/" + segment(contactID), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("contact")
+	}
+	return answer.Inside, nil
 }
 
 // MaskedDestinationsResource has the methods of masked.destinations.
@@ -1498,13 +1585,16 @@ type MaskedDestinationsResource struct {
 // again then.
 func (r *MaskedDestinationsResource) Create(ctx context.Context, input CreateMaskedDestinationRequest, options ...RequestOption) (*MaskedDestination, error) {
 	var answer struct {
-		Inside MaskedDestination `json:"destination"`
+		Inside *MaskedDestination `json:"destination"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/destinations", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("destination")
+	}
+	return answer.Inside, nil
 }
 
 // CreatePattern: Add a pattern: the first mail to an address that matches makes the alias. Aliases, domain
@@ -1512,13 +1602,16 @@ func (r *MaskedDestinationsResource) Create(ctx context.Context, input CreateMas
 // gets a notice.
 func (r *MaskedDestinationsResource) CreatePattern(ctx context.Context, id string, input CreateMaskedPatternRequest, options ...RequestOption) (*MaskedPattern, error) {
 	var answer struct {
-		Inside MaskedPattern `json:"pattern"`
+		Inside *MaskedPattern `json:"pattern"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/destinations/" + segment(id) + "/patterns", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("pattern")
+	}
+	return answer.Inside, nil
 }
 
 // Delete: Remove a destination from all aliases and forget it. 409 while it is the only mailbox of an alias.
@@ -1544,13 +1637,16 @@ func (r *MaskedDestinationsResource) DeletePattern(ctx context.Context, id strin
 // Get: Get a destination. One mailbox and whether its owner has confirmed.
 func (r *MaskedDestinationsResource) Get(ctx context.Context, id string, options ...RequestOption) (*MaskedDestination, error) {
 	var answer struct {
-		Inside MaskedDestination `json:"destination"`
+		Inside *MaskedDestination `json:"destination"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/masked/destinations/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("destination")
+	}
+	return answer.Inside, nil
 }
 
 // List: List destinations, newest first. The mailboxes that masked aliases forward to, with whether their owners
@@ -1568,39 +1664,48 @@ func (r *MaskedDestinationsResource) ListPatterns(ctx context.Context, id string
 // RemovePgpKey: Forward to a mailbox without encryption again. 404 when it has no key.
 func (r *MaskedDestinationsResource) RemovePgpKey(ctx context.Context, id string, options ...RequestOption) (*MaskedDestination, error) {
 	var answer struct {
-		Inside MaskedDestination `json:"destination"`
+		Inside *MaskedDestination `json:"destination"`
 	}
 	_, err := r.transport.json(ctx, call{method: "DELETE", path: "/v1/masked/destinations/" + segment(id) + "/pgp-key"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("destination")
+	}
+	return answer.Inside, nil
 }
 
 // Resend: Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at
 // most. 409 for a mailbox that has confirmed already; 429 when it was asked too often.
 func (r *MaskedDestinationsResource) Resend(ctx context.Context, id string, options ...RequestOption) (*MaskedDestination, error) {
 	var answer struct {
-		Inside MaskedDestination `json:"destination"`
+		Inside *MaskedDestination `json:"destination"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/masked/destinations/" + segment(id) + "/resend"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("destination")
+	}
+	return answer.Inside, nil
 }
 
 // SetPgpKey: Encrypt what is forwarded to a mailbox with an OpenPGP key. PGP/MIME from now on, in the place of
 // any key before. While nothing can be encrypted for the key, mail is held and the mailbox informed.
 func (r *MaskedDestinationsResource) SetPgpKey(ctx context.Context, id string, input SetMaskedPgpKeyRequest, options ...RequestOption) (*MaskedDestination, error) {
 	var answer struct {
-		Inside MaskedDestination `json:"destination"`
+		Inside *MaskedDestination `json:"destination"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/masked/destinations/" + segment(id) + "/pgp-key", input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("destination")
+	}
+	return answer.Inside, nil
 }
 
 // MaskedFailedResource has the methods of masked.failed.
@@ -1791,26 +1896,32 @@ type SuppressionsImportsResource struct {
 // `committed_rows` until it is `committed`. A job is committed once.
 func (r *SuppressionsImportsResource) Commit(ctx context.Context, id string, options ...RequestOption) (*SuppressionImport, error) {
 	var answer struct {
-		Inside SuppressionImport `json:"job"`
+		Inside *SuppressionImport `json:"job"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/imports/suppressions/jobs/" + segment(id) + "/commit"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("job")
+	}
+	return answer.Inside, nil
 }
 
 // Get: Get an import job, with the progress of its reading and its commit. Ask again while the status is
 // `reading` or `committing`.
 func (r *SuppressionsImportsResource) Get(ctx context.Context, id string, options ...RequestOption) (*SuppressionImport, error) {
 	var answer struct {
-		Inside SuppressionImport `json:"job"`
+		Inside *SuppressionImport `json:"job"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/imports/suppressions/jobs/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("job")
+	}
+	return answer.Inside, nil
 }
 
 // Preview: Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
@@ -1820,13 +1931,16 @@ func (r *SuppressionsImportsResource) Get(ctx context.Context, id string, option
 // `id`, `source`.
 func (r *SuppressionsImportsResource) Preview(ctx context.Context, input PreviewSuppressionImportRequest, options ...RequestOption) (*SuppressionImport, error) {
 	var answer struct {
-		Inside SuppressionImport `json:"job"`
+		Inside *SuppressionImport `json:"job"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/imports/suppressions/preview", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("job")
+	}
+	return answer.Inside, nil
 }
 
 // SuppressionsResource has the methods of suppressions.
@@ -1840,13 +1954,16 @@ type SuppressionsResource struct {
 // hard_bounce, unsubscribe, manual), and what a recipient asked for is not shortened.
 func (r *SuppressionsResource) Add(ctx context.Context, input AddSuppressionRequest, options ...RequestOption) (*Suppression, error) {
 	var answer struct {
-		Inside Suppression `json:"suppression"`
+		Inside *Suppression `json:"suppression"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/suppressions", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("suppression")
+	}
+	return answer.Inside, nil
 }
 
 // Check: Would a mail to this address be suppressed?. `suppressed` and `entry` (the strongest that applies) are
@@ -1893,13 +2010,16 @@ type TemplatesResource struct {
 // source.
 func (r *TemplatesResource) Create(ctx context.Context, input CreateTemplateRequest, options ...RequestOption) (*Template, error) {
 	var answer struct {
-		Inside Template `json:"template"`
+		Inside *Template `json:"template"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/templates", input: input, idempotent: true}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("template")
+	}
+	return answer.Inside, nil
 }
 
 // Delete: Delete a template and its versions. Mail that was accepted with it is sent all the same.
@@ -1915,26 +2035,32 @@ func (r *TemplatesResource) Delete(ctx context.Context, id string, options ...Re
 // Get: Get a template by UUID or slug. The newest version.
 func (r *TemplatesResource) Get(ctx context.Context, id string, options ...RequestOption) (*Template, error) {
 	var answer struct {
-		Inside Template `json:"template"`
+		Inside *Template `json:"template"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/templates/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("template")
+	}
+	return answer.Inside, nil
 }
 
 // GetVersion: Get one version of a template with its sources. updateTemplate with its sources, and those of its
 // variables that were declared, makes it the current one again.
 func (r *TemplatesResource) GetVersion(ctx context.Context, id string, version string, options ...RequestOption) (*TemplateVersion, error) {
 	var answer struct {
-		Inside TemplateVersion `json:"version"`
+		Inside *TemplateVersion `json:"version"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/templates/" + segment(id) + "/versions/" + segment(version)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("version")
+	}
+	return answer.Inside, nil
 }
 
 // List: List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
@@ -1964,13 +2090,16 @@ func (r *TemplatesResource) Preview(ctx context.Context, id string, input Previe
 // before keeps the version it was rendered with.
 func (r *TemplatesResource) Update(ctx context.Context, id string, input UpdateTemplateRequest, options ...RequestOption) (*Template, error) {
 	var answer struct {
-		Inside Template `json:"template"`
+		Inside *Template `json:"template"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/templates/" + segment(id), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("template")
+	}
+	return answer.Inside, nil
 }
 
 // UsageResource has the methods of usage.
@@ -2059,13 +2188,16 @@ func (r *WebhooksDeliveriesResource) List(ctx context.Context, query ListWebhook
 // the attempt is new and signed again.
 func (r *WebhooksDeliveriesResource) Replay(ctx context.Context, id string, options ...RequestOption) (*WebhookDelivery, error) {
 	var answer struct {
-		Inside WebhookDelivery `json:"delivery"`
+		Inside *WebhookDelivery `json:"delivery"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/webhook-deliveries/" + segment(id) + "/replay"}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("delivery")
+	}
+	return answer.Inside, nil
 }
 
 // WebhooksResource has the methods of webhooks.
@@ -2100,13 +2232,16 @@ func (r *WebhooksResource) Delete(ctx context.Context, id string, options ...Req
 // Get: Get a webhook endpoint. The endpoint as it is set, and how its deliveries have gone.
 func (r *WebhooksResource) Get(ctx context.Context, id string, options ...RequestOption) (*Webhook, error) {
 	var answer struct {
-		Inside Webhook `json:"webhook"`
+		Inside *Webhook `json:"webhook"`
 	}
 	_, err := r.transport.json(ctx, call{method: "GET", path: "/v1/webhooks/" + segment(id)}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("webhook")
+	}
+	return answer.Inside, nil
 }
 
 // List: List webhook endpoints. Newest first. Secrets are never shown again.
@@ -2147,13 +2282,16 @@ func (r *WebhooksResource) RotateSecret(ctx context.Context, id string, input Ro
 // subscribe to it. One attempt.
 func (r *WebhooksResource) Test(ctx context.Context, id string, input TestWebhookRequest, options ...RequestOption) (*WebhookDelivery, error) {
 	var answer struct {
-		Inside WebhookDelivery `json:"delivery"`
+		Inside *WebhookDelivery `json:"delivery"`
 	}
 	_, err := r.transport.json(ctx, call{method: "POST", path: "/v1/webhooks/" + segment(id) + "/test", input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("delivery")
+	}
+	return answer.Inside, nil
 }
 
 // Update: Change the given fields of a webhook endpoint. A disabled endpoint gets no new events; what it has
@@ -2161,11 +2299,14 @@ func (r *WebhooksResource) Test(ctx context.Context, id string, input TestWebhoo
 // fails at once.
 func (r *WebhooksResource) Update(ctx context.Context, id string, input UpdateWebhookRequest, options ...RequestOption) (*Webhook, error) {
 	var answer struct {
-		Inside Webhook `json:"webhook"`
+		Inside *Webhook `json:"webhook"`
 	}
 	_, err := r.transport.json(ctx, call{method: "PUT", path: "/v1/webhooks/" + segment(id), input: input}, &answer, options)
 	if err != nil {
 		return nil, err
 	}
-	return &answer.Inside, nil
+	if answer.Inside == nil {
+		return nil, lacks("webhook")
+	}
+	return answer.Inside, nil
 }

@@ -76,6 +76,9 @@ func listPage[T any](ctx context.Context, t *transport, call call, list listing,
 			}
 		}
 	}
+	if page.Items == nil {
+		return nil, lacks(list.name)
+	}
 	page.Total, page.TotalIsAtLeast = meta.total, meta.atLeast
 	end := meta.offset + len(page.Items)
 	isLast := len(page.Items) == 0 || len(page.Items) < meta.limit

@@ -1,6 +1,8 @@
 // Lists: one page, and all items over all pages. Pages are asked for by cursor (`after`), which does not move when rows
 // are added meanwhile; the caller's own `offset` is kept for the first page only.
 
+import { ConnectionError } from "./errors.ts";
+
 /** One page. Iterating it gives its items and then those of the pages behind it, each asked for when it is needed. */
 export type Page<T> = AsyncIterable<T> & {
   items: T[];
@@ -41,7 +43,7 @@ export function listPages<T>(ask: Ask, list: List, query: object = {}): PageProm
 
 async function pageOf<T>(ask: Ask, list: List, query: object): Promise<Page<T>> {
   const answer = (await ask(query)) as ListAnswer;
-  const items = (answer[list.items] ?? []) as T[];
+  const items = itemsIn<T>(answer, list);
   const total = answer.total ?? items.length;
   const behind = nextQuery(answer, items, { query, isCursor: list.cursor });
   const next = async (): Promise<Page<T> | null> => (behind === null ? null : pageOf<T>(ask, list, behind));
@@ -55,6 +57,13 @@ async function pageOf<T>(ask: Ask, list: List, query: object): Promise<Page<T>> 
       for (let page: Page<T> | null = { items, next } as Page<T>; page; page = await page.next()) yield* page.items;
     },
   };
+}
+
+/** An answer without its rows did not come from Postern: it says nothing of how many there are. */
+function itemsIn<T>(answer: ListAnswer, list: List): T[] {
+  const items = answer[list.items];
+  if (!Array.isArray(items)) throw new ConnectionError(`the answer has no '${list.items}'`);
+  return items as T[];
 }
 
 /** Null where this was the last page: it is shorter than its limit, or ends at the total. */

@@ -305,7 +305,7 @@ function downloadOf(response: Response, limit: Limit, broken: (error: unknown) =
 /** A success whose body is not JSON did not come from Postern, or not whole. */
 function answerOf(meta: ResponseMeta, text: string): Outcome {
   const value = jsonOf(text);
-  if (typeof value !== "object" || value === null) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
     const error = new ConnectionError(`the answer (${meta.status}) is not JSON`);
     return { kind: "failure", error, isWorthRetrying: true, retryAfterS: null };
   }
@@ -346,10 +346,13 @@ function withMeta<T extends object>(value: T, meta: ResponseMeta): T {
   return value;
 }
 
-/** Also gives the record inside an answer the meta of the whole. */
-export function passMeta(from: object, to: unknown): void {
-  const meta = metas.get(from);
-  if (meta && typeof to === "object" && to !== null) metas.set(to, meta);
+/** The record inside an answer, with the meta of the whole. An answer without it did not come from Postern. */
+export function recordIn(whole: object, name: string): object {
+  const meta = metas.get(whole);
+  const record = (whole as Record<string, unknown>)[name];
+  if (typeof record !== "object" || record === null) throw new ConnectionError(`the answer has no '${name}'`);
+  if (meta) metas.set(record, meta);
+  return record;
 }
 
 function urlOf({ baseUrl }: Settings, { path, query = {} }: Call): string {

@@ -36,7 +36,11 @@ final class Page implements \IteratorAggregate
         private readonly \Closure $ask,
     ) {
         $answer = $ask($query);
-        $this->items = $answer[$name] ?? [];
+        if (!is_array($answer[$name])) {
+            // It did not come from Postern: it says nothing of how many rows there are.
+            throw new ConnectionError("the answer has no '{$name}'");
+        }
+        $this->items = $answer[$name];
         $this->total = $answer['total'] ?? count($this->items);
         $this->totalIsAtLeast = $answer['total_is_at_least'] === true;
         $this->behind = $this->behind($answer, $query);

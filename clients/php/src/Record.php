@@ -23,9 +23,13 @@ final class Record implements \ArrayAccess, \IteratorAggregate, \JsonSerializabl
         return $this->response;
     }
 
-    /** @internal The record inside an answer. */
+    /** @internal The record inside an answer. One without it did not come from Postern. */
     public function inside(string $name): mixed
     {
+        if (!($this->fields->{$name} ?? null) instanceof \stdClass) {
+            throw new ConnectionError("the answer has no '{$name}'");
+        }
+
         return self::wrap($this->fields->{$name}, $this->response);
     }
 

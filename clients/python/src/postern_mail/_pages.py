@@ -19,6 +19,8 @@ from typing import (
     TypeVar,
 )
 
+from .errors import ConnectionError
+
 T = TypeVar("T")
 LIMIT = 50
 
@@ -40,7 +42,7 @@ class Page(Generic[T]):
         answer = ask(query)
         self._ask, self._listing = ask, listing
         self._behind = next_query(answer, listing, query)
-        self.items: List[T] = answer.get(listing.items) or []
+        self.items: List[T] = items_in(answer, listing)
         self.total: int = answer.get("total", len(self.items))
         self.total_is_at_least: bool = answer.get("total_is_at_least") is True
         self.has_more = self._behind is not None
@@ -68,7 +70,7 @@ class AsyncPage(Generic[T]):
     ) -> None:
         self._ask, self._listing = ask, listing
         self._behind = next_query(answer, listing, query)
-        self.items: List[T] = answer.get(listing.items) or []
+        self.items: List[T] = items_in(answer, listing)
         self.total: int = answer.get("total", len(self.items))
         self.total_is_at_least: bool = answer.get("total_is_at_least") is True
         self.has_more = self._behind is not None
@@ -105,11 +107,19 @@ class AsyncPageCall(Generic[T]):
             yield item
 
 
+def items_in(answer: Mapping[str, Any], listing: Listing) -> List[Any]:
+    """An answer without its rows did not come from Postern: it says nothing of how many there are."""
+    items = answer.get(listing.items)
+    if not isinstance(items, list):
+        raise ConnectionError(f"the answer has no '{listing.items}'")
+    return items
+
+
 def next_query(
     answer: Mapping[str, Any], listing: Listing, query: Mapping[str, Any]
 ) -> Optional[Dict[str, Any]]:
     """None where this was the last page: it is shorter than its limit, or ends at the total."""
-    items = answer.get(listing.items) or []
+    items = items_in(answer, listing)
     if len(items) == 0 or len(items) < (answer.get("limit") or LIMIT):
         return None
     end = (answer.get("offset") or 0) + len(items)

@@ -199,11 +199,8 @@ def meta_of(status: int, headers: Mapping[str, str]) -> ResponseMeta:
 def failure_of(meta: ResponseMeta, content: bytes) -> Failure:
     """Of an answer that is no success."""
     text = content.decode("utf-8", "replace")
-    body: Any = text
-    try:
-        body = json.loads(text)
-    except ValueError:
-        pass
+    value = _json_of(text)
+    body: Any = text if value is None else value
     limit_type = body.get("limit_type") if isinstance(body, dict) else None
     is_short = meta.status == 429 and limit_type in SHORT_LIMITS
     return Failure(
@@ -214,16 +211,21 @@ def failure_of(meta: ResponseMeta, content: bytes) -> Failure:
 def value_of(meta: ResponseMeta, content: bytes, call: Call) -> Union[Any, Failure]:
     """The answer of a success; None where it has no body. One that is not JSON did not come from Postern, or not whole."""
     if call.answer == "text":
-        return content.decode("utf-8")
+        return content.decode("utf-8", "replace")
     if call.method == "HEAD" or meta.status in WITHOUT_BODY:
         return None
-    try:
-        value = json.loads(content)
-    except ValueError:
-        value = None
-    if not isinstance(value, (dict, list)):
+    value = _json_of(content)
+    if not isinstance(value, dict):
         return Failure(ConnectionError(f"the answer ({meta.status}) is not JSON"), True)
     return with_meta(value, meta)
+
+
+def _json_of(text: Union[str, bytes]) -> Any:
+    # What is nested deeper than Python goes is no answer of Postern either.
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def with_meta(value: Any, meta: Optional[ResponseMeta]) -> Any:
@@ -235,7 +237,9 @@ def with_meta(value: Any, meta: Optional[ResponseMeta]) -> Any:
 
 
 def inside(answer: Any, name: str) -> Any:
-    """The record inside an answer."""
+    """The record inside an answer. One without it did not come from Postern."""
+    if not isinstance(answer.get(name), dict):
+        raise ConnectionError(f"the answer has no '{name}'")
     return with_meta(answer[name], response_of(answer))
 
 

@@ -20,7 +20,10 @@ module Postern
       @name = name
       @cursor = cursor
       @ask = ask
-      @items = answer[name] || []
+      @items = answer[name]
+      # Such an answer did not come from Postern: it says nothing of how many rows there are.
+      raise ConnectionError, "the answer has no '#{name}'" unless @items.is_a?(Array)
+
       @total = answer["total"] || @items.length
       @total_is_at_least = answer["total_is_at_least"] == true
       @behind = behind(answer, query)

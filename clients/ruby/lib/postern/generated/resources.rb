@@ -52,8 +52,7 @@ module Postern
       # @option input [Boolean] :active false: mail is refused with 550, also where there is a catch-all
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/aliases", json: input || fields, idempotent: true, options: options)
-        answer["alias"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/aliases", json: input || fields, idempotent: true, options: options).inside("alias")
       end
 
       # Delete an alias; the mail it took stays. Mail to the address goes to a glob or the catch-all from
@@ -68,8 +67,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/aliases/#{Transport.segment(id)}", options: options)
-        answer["alias"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/aliases/#{Transport.segment(id)}", options: options).inside("alias")
       end
 
       # List aliases, newest first. Filters are combined.
@@ -98,8 +96,7 @@ module Postern
       # @option input [Boolean] :active As in createAlias
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PATCH", "/v1/aliases/#{Transport.segment(id)}", json: input || fields, options: options)
-        answer["alias"].tap { |record| record.response = answer.response }
+        @transport.request("PATCH", "/v1/aliases/#{Transport.segment(id)}", json: input || fields, options: options).inside("alias")
       end
     end
 
@@ -123,8 +120,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/api-keys/#{Transport.segment(id)}", options: options)
-        answer["key"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/api-keys/#{Transport.segment(id)}", options: options).inside("key")
       end
 
       # List API keys, revoked ones included. Newest first. Revoked keys stay in the list, with
@@ -145,8 +141,7 @@ module Postern
       # @option input [String] :name (required) The name
       # @return [Record]
       def rename(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PUT", "/v1/api-keys/#{Transport.segment(id)}", json: input || fields, options: options)
-        answer["key"].tap { |record| record.response = answer.response }
+        @transport.request("PUT", "/v1/api-keys/#{Transport.segment(id)}", json: input || fields, options: options).inside("key")
       end
 
       # Revoke an API key at once. Requests with the key get 401 from now on. A key may revoke itself; a
@@ -251,8 +246,7 @@ module Postern
       # @option query [Integer] :records_offset How many records to skip
       # @return [Record]
       def get(id, report_id, options: {}, **query)
-        answer = @transport.request("GET", "/v1/domains/#{Transport.segment(id)}/dmarc/reports/#{Transport.segment(report_id)}", query: query, options: options)
-        answer["report"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/domains/#{Transport.segment(id)}/dmarc/reports/#{Transport.segment(report_id)}", query: query, options: options).inside("report")
       end
 
       # List aggregate reports, newest first, those that do not count too. Those that do not count have a
@@ -324,8 +318,7 @@ module Postern
       # report id, domain and range) answers 200 and is not counted again.
       # @return [Record]
       def upload(bytes, options: {})
-        answer = @transport.request("POST", "/v1/dmarc/reports", bytes: bytes, idempotent: true, options: options)
-        answer["report"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/dmarc/reports", bytes: bytes, idempotent: true, options: options).inside("report")
       end
     end
 
@@ -346,8 +339,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/domains/#{Transport.segment(id)}/relay", options: options)
-        answer["relay"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/domains/#{Transport.segment(id)}/relay", options: options).inside("relay")
       end
 
       # Send the domain's mail through a relay (SMTP with login) instead of to the recipients' servers. Sets
@@ -364,8 +356,7 @@ module Postern
       #   while no server's port 25 can be reached from the sending machine
       # @return [Record]
       def set(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PUT", "/v1/domains/#{Transport.segment(id)}/relay", json: input || fields, options: options)
-        answer["relay"].tap { |record| record.response = answer.response }
+        @transport.request("PUT", "/v1/domains/#{Transport.segment(id)}/relay", json: input || fields, options: options).inside("relay")
       end
     end
 
@@ -500,8 +491,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def cancel(id, options: {})
-        answer = @transport.request("POST", "/v1/emails/#{Transport.segment(id)}/cancel", options: options)
-        answer["email"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/emails/#{Transport.segment(id)}/cancel", options: options).inside("email")
       end
 
       # The content of an e-mail; as it was built with `Accept: message/rfc822`. Read from the message as it
@@ -509,8 +499,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def content(id, options: {})
-        answer = @transport.request("GET", "/v1/emails/#{Transport.segment(id)}/content", options: options)
-        answer["content"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/emails/#{Transport.segment(id)}/content", options: options).inside("content")
       end
 
       # The timeline of an e-mail, oldest first. Each step of each recipient, with what servers said, word
@@ -526,8 +515,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/emails/#{Transport.segment(id)}", options: options)
-        answer["email"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/emails/#{Transport.segment(id)}", options: options).inside("email")
       end
 
       # List sent e-mails, newest first. Filters are combined. Mail of test keys is listed too, as
@@ -558,8 +546,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def retry(id, options: {})
-        answer = @transport.request("POST", "/v1/emails/#{Transport.segment(id)}/retry", options: options)
-        answer["email"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/emails/#{Transport.segment(id)}/retry", options: options).inside("email")
       end
 
       # Send one e-mail. 202 means: stored durably. With a test key: validated and stored as `simulated`,
@@ -657,8 +644,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/inbound-emails/#{Transport.segment(id)}", options: options)
-        answer["email"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/inbound-emails/#{Transport.segment(id)}", options: options).inside("email")
       end
 
       # List received mail, newest first. Mail to masked addresses is listed only while it waits in
@@ -703,8 +689,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def release(id, options: {})
-        answer = @transport.request("POST", "/v1/inbound-emails/#{Transport.segment(id)}/release", options: options)
-        answer["email"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/inbound-emails/#{Transport.segment(id)}/release", options: options).inside("email")
       end
 
       # Process a mail again: with the rules, the alias and the endpoints as they are now, and a new event.
@@ -713,8 +698,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def replay(id, options: {})
-        answer = @transport.request("POST", "/v1/inbound-emails/#{Transport.segment(id)}/replay", options: options)
-        answer["email"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/inbound-emails/#{Transport.segment(id)}/replay", options: options).inside("email")
       end
 
       # Receive a mail that nobody sent, through the whole pipeline. For tests: environment `test` whatever
@@ -765,8 +749,7 @@ module Postern
       #   other is named, mail is kept without an event
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/inbound-rules", json: input || fields, idempotent: true, options: options)
-        answer["rule"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/inbound-rules", json: input || fields, idempotent: true, options: options).inside("rule")
       end
 
       # Create a routing rule of this domain. The same as `POST /v1/inbound-rules` with the domain set.
@@ -787,8 +770,7 @@ module Postern
       #   other is named, mail is kept without an event
       # @return [Record]
       def create_for_domain(id, input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/rules", json: input || fields, idempotent: true, options: options)
-        answer["rule"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/domains/#{Transport.segment(id)}/rules", json: input || fields, idempotent: true, options: options).inside("rule")
       end
 
       # Delete a routing rule; mail it decided keeps its id. Mail that comes from now on is judged by the
@@ -803,8 +785,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/inbound-rules/#{Transport.segment(id)}", options: options)
-        answer["rule"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/inbound-rules/#{Transport.segment(id)}", options: options).inside("rule")
       end
 
       # List routing rules in the order they are asked, domain by domain. The rules of aliases stand before
@@ -870,8 +851,7 @@ module Postern
       # @option input [Array<String>] :webhook_ids As in createInboundRule
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PATCH", "/v1/inbound-rules/#{Transport.segment(id)}", json: input || fields, options: options)
-        answer["rule"].tap { |record| record.response = answer.response }
+        @transport.request("PATCH", "/v1/inbound-rules/#{Transport.segment(id)}", json: input || fields, options: options).inside("rule")
       end
     end
 
@@ -886,8 +866,7 @@ module Postern
       # @option input [Array<Record>] :ips (required) The addresses of the pool
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/ip-pools", json: input || fields, idempotent: true, options: options)
-        answer["ip_pool"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/ip-pools", json: input || fields, idempotent: true, options: options).inside("ip_pool")
       end
 
       # Remove a pool; its domains, and mail that waits, go to the shared address. 409 while domains or
@@ -903,8 +882,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/ip-pools/#{Transport.segment(id)}", options: options)
-        answer["ip_pool"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/ip-pools/#{Transport.segment(id)}", options: options).inside("ip_pool")
       end
 
       # List pools with the health and warm-up of their addresses, newest first. Each address with what it
@@ -925,8 +903,7 @@ module Postern
       # @option input [Array<Record>] :ips (required) The addresses of the pool
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PUT", "/v1/ip-pools/#{Transport.segment(id)}", json: input || fields, options: options)
-        answer["ip_pool"].tap { |record| record.response = answer.response }
+        @transport.request("PUT", "/v1/ip-pools/#{Transport.segment(id)}", json: input || fields, options: options).inside("ip_pool")
       end
     end
 
@@ -992,8 +969,7 @@ module Postern
       #   author set
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/masked/aliases", json: input || fields, idempotent: true, options: options)
-        answer["alias"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/masked/aliases", json: input || fields, idempotent: true, options: options).inside("alias")
       end
 
       # Delete a masked alias; its address is never given out again. Mail to it is refused from now on. It
@@ -1008,8 +984,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/masked/aliases/#{Transport.segment(id)}", options: options)
-        answer["alias"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/masked/aliases/#{Transport.segment(id)}", options: options).inside("alias")
       end
 
       # List masked aliases, newest first. Deleted ones only with `deleted=true`.
@@ -1033,8 +1008,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def restore(id, options: {})
-        answer = @transport.request("POST", "/v1/masked/aliases/#{Transport.segment(id)}/restore", options: options)
-        answer["alias"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/masked/aliases/#{Transport.segment(id)}/restore", options: options).inside("alias")
       end
 
       # Change a masked alias; what is left out stays. Holds for mail that comes from now on. New mailboxes
@@ -1055,8 +1029,7 @@ module Postern
       # @option input [String] :list_unsubscribe As in createMaskedAlias
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PUT", "/v1/masked/aliases/#{Transport.segment(id)}", json: input || fields, options: options)
-        answer["alias"].tap { |record| record.response = answer.response }
+        @transport.request("PUT", "/v1/masked/aliases/#{Transport.segment(id)}", json: input || fields, options: options).inside("alias")
       end
     end
 
@@ -1072,8 +1045,7 @@ module Postern
       # @option input [String] :name The name
       # @return [Record]
       def create(id, input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/masked/aliases/#{Transport.segment(id)}/contacts", json: input || fields, idempotent: true, options: options)
-        answer["contact"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/masked/aliases/#{Transport.segment(id)}/contacts", json: input || fields, idempotent: true, options: options).inside("contact")
       end
 
       # Forget a contact; its reply address leads nowhere any more. If the contact writes again, a new one
@@ -1107,8 +1079,7 @@ module Postern
       # @option input [String] :name The name
       # @return [Record]
       def update(id, contact_id, input = nil, options: {}, **fields)
-        answer = @transport.request("PATCH", "/v1/masked/aliases/#{Transport.segment(id)}/contacts/#{Transport.segment(contact_id)}", json: input || fields, options: options)
-        answer["contact"].tap { |record| record.response = answer.response }
+        @transport.request("PATCH", "/v1/masked/aliases/#{Transport.segment(id)}/contacts/#{Transport.segment(contact_id)}", json: input || fields, options: options).inside("contact")
       end
     end
 
@@ -1123,8 +1094,7 @@ module Postern
       # @option input [String] :email (required) The real mailbox
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/masked/destinations", json: input || fields, idempotent: true, options: options)
-        answer["destination"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/masked/destinations", json: input || fields, idempotent: true, options: options).inside("destination")
       end
 
       # Add a pattern: the first mail to an address that matches makes the alias. Aliases, domain aliases
@@ -1137,8 +1107,7 @@ module Postern
       # @option input [Integer] :aliases_day The same for a day (UTC). 60 at first
       # @return [Record]
       def create_pattern(id, input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/masked/destinations/#{Transport.segment(id)}/patterns", json: input || fields, idempotent: true, options: options)
-        answer["pattern"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/masked/destinations/#{Transport.segment(id)}/patterns", json: input || fields, idempotent: true, options: options).inside("pattern")
       end
 
       # Remove a destination from all aliases and forget it. 409 while it is the only mailbox of an alias.
@@ -1160,8 +1129,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/masked/destinations/#{Transport.segment(id)}", options: options)
-        answer["destination"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/masked/destinations/#{Transport.segment(id)}", options: options).inside("destination")
       end
 
       # List destinations, newest first. The mailboxes that masked aliases forward to, with whether their
@@ -1195,8 +1163,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def remove_pgp_key(id, options: {})
-        answer = @transport.request("DELETE", "/v1/masked/destinations/#{Transport.segment(id)}/pgp-key", options: options)
-        answer["destination"].tap { |record| record.response = answer.response }
+        @transport.request("DELETE", "/v1/masked/destinations/#{Transport.segment(id)}/pgp-key", options: options).inside("destination")
       end
 
       # Mail the confirmation link again: once a minute, ten times, and three times a day to a mailbox at
@@ -1204,8 +1171,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def resend(id, options: {})
-        answer = @transport.request("POST", "/v1/masked/destinations/#{Transport.segment(id)}/resend", options: options)
-        answer["destination"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/masked/destinations/#{Transport.segment(id)}/resend", options: options).inside("destination")
       end
 
       # Encrypt what is forwarded to a mailbox with an OpenPGP key. PGP/MIME from now on, in the place of
@@ -1217,8 +1183,7 @@ module Postern
       #   stands `...`
       # @return [Record]
       def set_pgp_key(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PUT", "/v1/masked/destinations/#{Transport.segment(id)}/pgp-key", json: input || fields, options: options)
-        answer["destination"].tap { |record| record.response = answer.response }
+        @transport.request("PUT", "/v1/masked/destinations/#{Transport.segment(id)}/pgp-key", json: input || fields, options: options).inside("destination")
       end
     end
 
@@ -1415,8 +1380,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def commit(id, options: {})
-        answer = @transport.request("POST", "/v1/imports/suppressions/jobs/#{Transport.segment(id)}/commit", options: options)
-        answer["job"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/imports/suppressions/jobs/#{Transport.segment(id)}/commit", options: options).inside("job")
       end
 
       # Get an import job, with the progress of its reading and its commit. Ask again while the status is
@@ -1424,8 +1388,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/imports/suppressions/jobs/#{Transport.segment(id)}", options: options)
-        answer["job"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/imports/suppressions/jobs/#{Transport.segment(id)}", options: options).inside("job")
       end
 
       # Read a list exported by another provider and show what a commit would add. CSV in any usual encoding
@@ -1438,8 +1401,7 @@ module Postern
       # @option input [String] :filename Tells lists with the same columns apart, such as SendGrid's blocks
       # @return [Record]
       def preview(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/imports/suppressions/preview", json: input || fields, idempotent: true, options: options)
-        answer["job"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/imports/suppressions/preview", json: input || fields, idempotent: true, options: options).inside("job")
       end
     end
 
@@ -1465,8 +1427,7 @@ module Postern
       # @option input [String] :expires_at When mail may go out again; never, if absent
       # @return [Record]
       def add(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/suppressions", json: input || fields, idempotent: true, options: options)
-        answer["suppression"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/suppressions", json: input || fields, idempotent: true, options: options).inside("suppression")
       end
 
       # Would a mail to this address be suppressed?. `suppressed` and `entry` (the strongest that applies)
@@ -1549,8 +1510,7 @@ module Postern
       # @option input [Boolean] :active false: it cannot be used for sending
       # @return [Record]
       def create(input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/templates", json: input || fields, idempotent: true, options: options)
-        answer["template"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/templates", json: input || fields, idempotent: true, options: options).inside("template")
       end
 
       # Delete a template and its versions. Mail that was accepted with it is sent all the same.
@@ -1564,8 +1524,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/templates/#{Transport.segment(id)}", options: options)
-        answer["template"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/templates/#{Transport.segment(id)}", options: options).inside("template")
       end
 
       # Get one version of a template with its sources. updateTemplate with its sources, and those of its
@@ -1574,8 +1533,7 @@ module Postern
       # @param version [String]
       # @return [Record]
       def get_version(id, version, options: {})
-        answer = @transport.request("GET", "/v1/templates/#{Transport.segment(id)}/versions/#{Transport.segment(version)}", options: options)
-        answer["version"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/templates/#{Transport.segment(id)}/versions/#{Transport.segment(version)}", options: options).inside("version")
       end
 
       # List templates, newest first. A page has the bodies of its first templates, at most 4 MiB together.
@@ -1629,8 +1587,7 @@ module Postern
       # @option input [Boolean] :active false: it cannot be used for sending
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PUT", "/v1/templates/#{Transport.segment(id)}", json: input || fields, options: options)
-        answer["template"].tap { |record| record.response = answer.response }
+        @transport.request("PUT", "/v1/templates/#{Transport.segment(id)}", json: input || fields, options: options).inside("template")
       end
     end
 
@@ -1727,8 +1684,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def replay(id, options: {})
-        answer = @transport.request("POST", "/v1/webhook-deliveries/#{Transport.segment(id)}/replay", options: options)
-        answer["delivery"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/webhook-deliveries/#{Transport.segment(id)}/replay", options: options).inside("delivery")
       end
     end
 
@@ -1767,8 +1723,7 @@ module Postern
       # @param id [String]
       # @return [Record]
       def get(id, options: {})
-        answer = @transport.request("GET", "/v1/webhooks/#{Transport.segment(id)}", options: options)
-        answer["webhook"].tap { |record| record.response = answer.response }
+        @transport.request("GET", "/v1/webhooks/#{Transport.segment(id)}", options: options).inside("webhook")
       end
 
       # List webhook endpoints. Newest first. Secrets are never shown again.
@@ -1825,8 +1780,7 @@ module Postern
       # @option input [String] :event Default: the first event it subscribes to
       # @return [Record]
       def test(id, input = nil, options: {}, **fields)
-        answer = @transport.request("POST", "/v1/webhooks/#{Transport.segment(id)}/test", json: input || fields, options: options)
-        answer["delivery"].tap { |record| record.response = answer.response }
+        @transport.request("POST", "/v1/webhooks/#{Transport.segment(id)}/test", json: input || fields, options: options).inside("delivery")
       end
 
       # Change the given fields of a webhook endpoint. A disabled endpoint gets no new events; what it has
@@ -1839,8 +1793,7 @@ module Postern
       # @option input [Boolean] :enabled false: switched off
       # @return [Record]
       def update(id, input = nil, options: {}, **fields)
-        answer = @transport.request("PUT", "/v1/webhooks/#{Transport.segment(id)}", json: input || fields, options: options)
-        answer["webhook"].tap { |record| record.response = answer.response }
+        @transport.request("PUT", "/v1/webhooks/#{Transport.segment(id)}", json: input || fields, options: options).inside("webhook")
       end
     end
 
