@@ -84,7 +84,7 @@ async function checkUnmade(
   const { org_id, detail } = route;
   const pattern = await making.findPattern({ org_id, ...detail });
   if (pattern === null) return UNKNOWN;
-  if (await isMailbox(world, pattern, detail)) return UNKNOWN;
+  if (await isMailbox(world, pattern, route)) return UNKNOWN;
   if (await making.findAddress(addressOfRoute(world, route))) return null;
   const client = clientOf(world, pattern, incoming);
   const before = waiting.get(pattern.destination_id) ?? 0;
@@ -106,10 +106,11 @@ function addressOfRoute(world: Pick<World, "seal">, { detail: { local, domain } 
   return addressDigest(world, `${local}@${domain}`);
 }
 
-/** A mailbox that aliases forward to: its mail would go in circles. */
-async function isMailbox(world: CarryWorld, { org_id, environment }: FoundPattern, detail: PatternRoute["detail"]) {
-  const digest = destinationDigest(world, org_id, `${detail.local}@${detail.domain}`);
-  return (await findDestinationsByDigest(world.db, org_id, environment, [digest])).length > 0;
+/** A mailbox that aliases forward to, by itself or with this tag: its mail would go in circles. */
+async function isMailbox(world: CarryWorld, { org_id, environment }: FoundPattern, { detail, tag }: PatternRoute) {
+  const names = tag === null ? [detail.local] : [detail.local, `${detail.local}+${tag}`];
+  const digests = names.map((name) => destinationDigest(world, org_id, `${name}@${detail.domain}`));
+  return (await findDestinationsByDigest(world.db, org_id, environment, digests)).length > 0;
 }
 
 function isFull({ world: { db } }: Making, { org_id, destination_id }: FoundPattern, before: number): Promise<boolean> {

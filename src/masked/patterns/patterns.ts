@@ -4,7 +4,7 @@ import type { Page } from "../../platform/database/page.ts";
 import { totalOf } from "../../platform/database/totals.ts";
 import { invalid, notFound, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
-import { tryOpenText } from "../addresses/addresses.ts";
+import { tryOpenText, untagged } from "../addresses/addresses.ts";
 import { findOwnHome } from "../addresses/aliases.ts";
 import { getDestination } from "../addresses/destinations.ts";
 import { lockDestination } from "../people-queries.ts";
@@ -70,7 +70,7 @@ export async function createPattern(
 
 /** A mailbox that its own pattern takes would get its mail in circles. */
 function refuseOwnMailbox(email: string, pattern: string, domain: string): void {
-  const [local = "", host = ""] = email.toLowerCase().split("@");
+  const [local = "", host = ""] = untagged(email.toLowerCase()).split("@");
   if (host !== domain || !isTakenBy(pattern, local)) return;
   throw invalid("pattern", "the 'pattern' field takes the mailbox itself: its mail would go in circles");
 }
