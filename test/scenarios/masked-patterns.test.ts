@@ -91,7 +91,7 @@ test("the first mail makes the alias once the mailbox has confirmed; it says whe
   const [answer] = await arrived(C);
   assert.match(String(answer?.bytes), /^From: shop\.lena@own\.example\r$/m);
   assert.doesNotMatch(String(answer?.bytes), /lena\.real/);
-  const { body } = await api.ask("GET", `/v1/masked/aliases?pattern=${encodeURIComponent(`*.lena@${OWN}`)}`);
+  const { body } = await api.ask("GET", `/v1/masked/aliases?pattern=${encodeURIComponent(`*.Lena@${OWN}`)}`);
   assert.deepEqual([body.total, body.aliases[0].id], [1, alias.id]);
   assert.equal((await api.ask("GET", path)).body.patterns.find(({ id }: { id: string }) => id === lena.id).aliases, 1);
 });

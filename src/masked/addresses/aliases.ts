@@ -3,7 +3,7 @@
 
 import type { AliasMatch } from "../../aliases/types.ts";
 import { findDomain } from "../../domains/domains.ts";
-import { parseAddress } from "../../mail/address.ts";
+import { parseAddress, withAsciiDomain } from "../../mail/address.ts";
 import { isUuid, type Tx } from "../../platform/database/db.ts";
 import type { Page } from "../../platform/database/page.ts";
 import { withPartitions } from "../../platform/database/partitions.ts";
@@ -302,11 +302,13 @@ export type AliasQuery = Pick<queries.AliasFilter, "domain_id" | "active" | "q" 
 export async function listAliases(
   world: Pick<World, "db" | "seal">,
   who: Who,
-  { forward_to, ...query }: AliasQuery,
+  { forward_to, pattern, ...query }: AliasQuery,
   page: Page,
 ) {
   return world.db.asOrg(who.org_id, async (tx) => {
     const filter: queries.AliasFilter = { ...query, environment: who.environment };
+    // As patterns are kept, however it was written.
+    if (pattern !== undefined) filter.pattern = withAsciiDomain(pattern.trim().toLowerCase());
     if (forward_to !== undefined) {
       const digest = destinationDigest(world, who.org_id, canonicalAddress(forward_to));
       const [destination] = await findDestinationsByDigest(tx, who.org_id, who.environment, [digest]);
