@@ -26,6 +26,8 @@ export type Respond = {
   body_base64?: string;
   /** The connection breaks before an answer, or after its head and some of its body. */
   reset?: "before" | "after_headers";
+  /** An answer before the answer (103, RFC 8297) with these. */
+  early?: { [name: string]: string };
   /** No answer for this long. */
   stall_ms?: number;
   /** The body comes in so many pieces, with so long between them. */
@@ -182,6 +184,7 @@ function* compareBody(expected: Expected, body: Buffer): Generator<string> {
 async function respond(given: Respond, response: ServerResponse): Promise<void> {
   if (given.stall_ms) await new Promise((done) => setTimeout(done, given.stall_ms));
   if (given.reset === "before") return void response.socket?.resetAndDestroy();
+  if (given.early) response.writeEarlyHints(given.early);
   const body = bodyOf(given);
   const type = given.json === undefined ? {} : { "content-type": "application/json; charset=utf-8" };
   // A 204 has no body, and so no length (RFC 9110 §8.6).

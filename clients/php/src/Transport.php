@@ -277,6 +277,9 @@ final class Transport
                 return strlen($piece);
             },
             CURLOPT_HEADERFUNCTION => static function ($_curl, string $line) use (&$headers): int {
+                if (str_starts_with($line, 'HTTP/')) {
+                    $headers = []; // of a proxy's CONNECT, or of an answer before the answer (103)
+                }
                 [$name, $value] = array_pad(explode(':', $line, 2), 2, null);
                 if ($value !== null) {
                     $headers[strtolower($name)] = trim($value);
