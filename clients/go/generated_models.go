@@ -53,7 +53,7 @@ type AddressCounts struct {
 	SentFrom int64 `json:"sent_from"`
 	// That forward to it
 	Aliases int64 `json:"aliases"`
-	// That name it
+	// Rules, spam lists, webhooks naming it
 	Rules int64 `json:"rules"`
 	// Acts of that person
 	AuditEntries int64 `json:"audit_entries"`

@@ -20,6 +20,7 @@ import {
   type OfAddress,
 } from "../sending/sending.ts";
 import { entriesOf, eraseFromImports, removeEntriesOf } from "../suppressions/suppressions.ts";
+import { countWebhooksNaming } from "../webhooks/webhooks.ts";
 
 export type PrivacyPorts = ErasePorts;
 type PrivacyWorld = Pick<World, "db" | "blobs" | "clock" | "random" | "seal">;
@@ -70,9 +71,14 @@ async function countAll(tx: Tx, orgId: string, of: OfAddress, suppressions: read
     suppressions: suppressions.length,
     sent_from: await countSentFrom(tx, orgId, of),
     aliases: await countForwardingTo(tx, orgId, of),
-    rules: await countRulesNaming(tx, orgId, of),
+    rules: (await countRulesNaming(tx, orgId, of)) + (await countWebhooksNaming(tx, orgId, inPatterns(of))),
     audit_entries: await countNamed(tx, orgId, of.email.toLowerCase()),
   };
+}
+
+/** As expressions are written: a backslash may stand before a point or a plus. */
+function inPatterns({ pattern, environment }: OfAddress) {
+  return { address: pattern.replace(/\\([^\w\s])/g, "\\\\?\\$1"), environment };
 }
 
 export type EraseRequest = { email: string; suppressions?: boolean | undefined };

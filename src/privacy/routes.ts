@@ -32,7 +32,7 @@ const Counts = Named(
     suppressions: Type.Integer(),
     sent_from: Type.Integer({ description: "E-mails sent from it, or with replies to it" }),
     aliases: Type.Integer({ description: "That forward to it" }),
-    rules: Type.Integer({ description: "That name it" }),
+    rules: Type.Integer({ description: "Rules, spam lists, webhooks naming it" }),
     audit_entries: Type.Integer(),
   }),
 );

@@ -208,3 +208,16 @@ export function findTroubled(db: Query, orgId: string, id: string | null, failur
     [orgId, id, failuresMin],
   );
 }
+
+/** Endpoints whose pattern of recipients names an address; `address`: a regular expression for `~*`. */
+export async function countNaming(
+  tx: Query,
+  orgId: string,
+  { address, environment }: { address: string; environment: string },
+) {
+  const rows = await tx.query<{ n: number }>(
+    "select count(*) as n from webhook where org_id = $1 and environment = $3 and regexp_replace(match_pattern, '^re:\\^?', '') ~* $2",
+    [orgId, address, environment],
+  );
+  return rows[0]?.n ?? 0;
+}

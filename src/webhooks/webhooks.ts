@@ -19,6 +19,7 @@ import type { WebhookChoice, WebhookEventType, WebhookRecord } from "./types.ts"
 export { SEALED } from "./attempt.ts";
 export { forgetEvents, listEventDeliveries } from "./deliveries.ts";
 export { enqueueWebhooks } from "./enqueue.ts";
+export { countNaming as countWebhooksNaming } from "./queries.ts";
 export { countClaimed as countAtEndpoints } from "./queue-queries.ts";
 export { isRead } from "./stream/stream.ts";
 export { wakeHooks } from "./wake.ts";

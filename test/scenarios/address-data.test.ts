@@ -130,12 +130,16 @@ test("all that is stored of an address is exported, and erased without a trace b
   await ask("POST", "/v1/suppressions", { email: ANNA });
   await ask("POST", "/v1/suppressions", { email: ANNA }, other.live_key);
   assert.ok(webhook.id && desk.id);
+  const hook = { url: "https://hooks.example/anna", events: ["email.bounced"] };
+  for (const match_pattern of [ANNA, `re:^${ANNA.replace(".", "\\.")}$`, JOANNA])
+    await ask("POST", "/v1/webhooks", { ...hook, match_pattern });
+  await ask("PUT", `/v1/domains/${r.domain.id}/spam`, { allow: [ANNA], block: [JOANNA] });
 
   const found = await exported("ANNA@recipient.example");
   const ids = found.sent.map(({ id }: { id: string }) => id);
   for (const id of [old, alone, several, later, elsewhere]) assert.ok(ids.includes(id), id);
   assert.ok(!ids.includes(joanna));
-  const elsewhereToo = { suppressions: 1, sent_from: 0, aliases: 1, rules: 0, audit_entries: 0 };
+  const elsewhereToo = { suppressions: 1, sent_from: 0, aliases: 1, rules: 3, audit_entries: 0 };
   assert.deepEqual(found.total, { sent: 6, received: 1, ...elsewhereToo });
   const one = found.sent.find(({ id }: { id: string }) => id === several);
   assert.deepEqual(
@@ -164,7 +168,7 @@ test("all that is stored of an address is exported, and erased without a trace b
   const places = (await placesOf("(^|[^o])anna@recipient\\.example")).filter(
     (place) => !place.startsWith("suppression."),
   );
-  assert.deepEqual(places, ["alias.forward_to"]);
+  assert.deepEqual(places, ["alias.forward_to", "domain_spam.allow", "webhook.match_pattern"]);
 
   for (const id of [alone, later, old]) assert.equal((await r.api.ask("GET", `/v1/emails/${id}`)).status, 404);
   const { email } = await ask("GET", `/v1/emails/${several}`);

@@ -2163,7 +2163,7 @@ export interface components {
             sent_from: number;
             /** @description That forward to it */
             aliases: number;
-            /** @description That name it */
+            /** @description Rules, spam lists, webhooks naming it */
             rules: number;
             /** @description Acts of that person */
             audit_entries: number;

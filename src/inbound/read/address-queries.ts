@@ -31,15 +31,16 @@ export async function countOf(tx: Query, orgId: string, of: OfAddress): Promise<
   return rows[0]?.n ?? 0;
 }
 
-/** Routing rules that name the address. */
+/** Routing rules, and lists of domains for and against spam, that name the address. */
 export async function countRules(
   tx: Query,
   orgId: string,
   { pattern, environment }: Pick<OfAddress, "pattern" | "environment">,
 ) {
   const rows = await tx.query<{ n: number }>(
-    `select count(*) as n from inbound_rule i
-      where i.org_id = $1 and i.environment = $3 and concat_ws(' ', i.match::text, array_to_string(i.forward_to, ' ')) ~* $2`,
+    `select (select count(*) from inbound_rule i
+              where i.org_id = $1 and i.environment = $3 and concat_ws(' ', i.match::text, array_to_string(i.forward_to, ' ')) ~* $2)
+          + (select count(*) from domain_spam s where s.org_id = $1 and array_to_string(s.allow || s.block, ' ') ~* $2) as n`,
     [orgId, pattern, environment],
   );
   return rows[0]?.n ?? 0;

@@ -32,7 +32,7 @@ export type AddressCounts = {
   sent_from: number;
   /** That forward to it */
   aliases: number;
-  /** That name it */
+  /** Rules, spam lists, webhooks naming it */
   rules: number;
   /** Acts of that person */
   audit_entries: number;

@@ -43,7 +43,7 @@ _AddressCountsRequired = TypedDict("_AddressCountsRequired", {
     "sent_from": "int",
     # That forward to it
     "aliases": "int",
-    # That name it
+    # Rules, spam lists, webhooks naming it
     "rules": "int",
     # Acts of that person
     "audit_entries": "int",
