@@ -308,6 +308,27 @@ test("without rspamd mail is deferred or judged by the built-in engine, as the d
   assert.deepEqual([deferring.status, deferring.reason], ["quarantined", "rspamd answered 500"]);
 });
 
+test("whatever rspamd says of a mail, it is taken and processed", async () => {
+  await settings({ engine: "rspamd", thresholds: { tag: 5, quarantine: null, reject: null } });
+  const judged = async (body: string) => {
+    answer = () => ({ body });
+    const [email] = await one((await send()).subject);
+    return [email.spam.score, email.spam.symbols.map(({ name }: { name: string }) => name)];
+  };
+  const odd = String.raw`{"score":5,"symbols":{"A\u0000B":{"score":2,"description":"\u0000"},"C\ud800":{"score":3}}}`;
+  assert.deepEqual(await judged(odd), [5, ["C\ufffd", "A\ufffdB"]]);
+  const vast = '{"score":5,"symbols":{"A":{"score":1e307},"B":{"score":-1e307},"C":{"score":5}}}';
+  assert.deepEqual(await judged(vast), [5, ["C"]]);
+  const unjudged = [0, ["RSPAMD_UNAVAILABLE"]];
+  for (const score of ["1e307", "-1e39", "1e300"]) assert.deepEqual(await judged(`{"score":${score}}`), unjudged);
+  await settings({ on_error: "defer" });
+  answer = () => ({ body: String.raw`{"error":"out of \u0000"}` });
+  const { reply, subject } = await send({ to: ["desk@in.example", "desk@calm.example"] });
+  assert.equal(reply.code, 250);
+  const [, held] = await one(subject, 2);
+  assert.deepEqual([held.status, held.reason], ["quarantined", "rspamd: out of \ufffd"]);
+});
+
 test("a judgement that takes too long holds nobody up: the mail is taken, or deferred where all wish so", async (t) => {
   const never = new Promise<never>(() => undefined);
   const examination = {

@@ -24,6 +24,8 @@ const RECIPIENTS_MAX = 100;
 const SYMBOLS_MAX = 100;
 const NAME_CHARS_MAX = 100;
 const DESCRIPTION_CHARS_MAX = 200;
+/** Beyond it is no score of rspamd's, and none that could be kept: sums and hundredths are exact below. */
+const SCORE_MAX = 1_000_000;
 
 /** The header fields of the request. */
 export function rspamdHeaders({ ip, helo, from, recipients, host }: Reported): Record<string, string | string[]> {
@@ -46,9 +48,10 @@ function fieldText(text: string): string {
 export function readRspamdReply(body: Buffer): RspamdReply {
   const reply = parseObject(body);
   if (reply === null) return { kind: "failed", reason: "rspamd's answer is not JSON" };
-  if (typeof reply.error === "string") return { kind: "failed", reason: `rspamd: ${reply.error.slice(0, 200)}` };
+  if (typeof reply.error === "string")
+    return { kind: "failed", reason: `rspamd: ${storable(reply.error, DESCRIPTION_CHARS_MAX)}` };
   const { score, action } = reply;
-  if (typeof score !== "number" || !Number.isFinite(score)) {
+  if (!isScore(score)) {
     return { kind: "failed", reason: "rspamd's answer has no score" };
   }
   if (action === "soft reject") return { kind: "later" };
@@ -79,14 +82,27 @@ function readSymbols(symbols: unknown): Symptom[] {
       const score = isObject(symbol) ? hundredths(symbol.score) : 0;
       if (score === 0 || !isObject(symbol)) return [];
       const description = typeof symbol.description === "string" ? symbol.description : "";
-      return [{ name: name.slice(0, NAME_CHARS_MAX), score, description: description.slice(0, DESCRIPTION_CHARS_MAX) }];
+      const symptom = { score, description: storable(description, DESCRIPTION_CHARS_MAX) };
+      return [{ name: storable(name, NAME_CHARS_MAX), ...symptom }];
     })
     .sort((a, b) => Math.abs(b.score) - Math.abs(a.score))
     .slice(0, SYMBOLS_MAX);
 }
 
 function hundredths(score: unknown): number {
-  return typeof score === "number" && Number.isFinite(score) ? Math.round(score * 100) / 100 : 0;
+  return isScore(score) ? Math.round(score * 100) / 100 : 0;
+}
+
+function isScore(value: unknown): value is number {
+  return typeof value === "number" && Math.abs(value) <= SCORE_MAX;
+}
+
+/** What is said of a mail is kept with it: half a character or a NUL, which no database takes, would hold it up for good. */
+function storable(text: string, charsMax: number): string {
+  return text
+    .slice(0, charsMax)
+    .toWellFormed()
+    .replace(/\p{Cc}/gu, "\ufffd");
 }
 
 /** rspamd caps what a group of symbols may add: the difference is reported, so that the symbols add up to its score. */
