@@ -319,6 +319,23 @@ describe("MTA-STS", () => {
     awaited.set("clear-test.example", ["sts starttls-not-supported"]);
   });
 
+  it("in testing mode tells of a server that the policy does not name, whatever its certificate", async () => {
+    publishPolicy("unnamed-test.example", { mode: "testing", mx: "mx.honest.example" });
+    delivered(await attemptOn("unnamed-test.example"), / sts-testing-failed$/);
+    awaited.set("unnamed-test.example", ["sts validation-failure"]);
+  });
+
+  it("in testing mode judges the certificate, also where a session without a policy is open", async () => {
+    publishPolicy("shared-test.example", { mode: "testing", host: "mx.common.example" });
+    receiveAt(dns, "no-policy.example", "mx.common.example");
+    const before = sink.connections;
+    delivered(await attemptOn("no-policy.example"), /^TLSv1\.3 TLS_\w+$/);
+    delivered(await attemptOn("shared-test.example"), / sts-testing$/);
+    delivered(await attemptOn("no-policy.example"), /^TLSv1\.3 TLS_\w+$/);
+    assert.equal(sink.connections - before, 2);
+    awaited.set("shared-test.example", ["sts success"]);
+  });
+
   it("that cannot be had does not stop mail, and is reported", async () => {
     publishPolicy("badweb.example", { mode: "enforce", certificate: stranger.issue(["mx.badweb.example"]) });
     delivered(await attemptOn("badweb.example"), /^TLSv1\.3 TLS_\w+$/);

@@ -263,7 +263,8 @@ export function fits(link: Link, delivery: Delivery): PlannedHop | null {
     case "encrypted":
       return link.proven.encrypted ? hop : null;
     default:
-      return hop;
+      // A policy that is tested is about the certificate: where nobody has looked at it there is nothing to report.
+      return isTested(hop.terms) && !link.proven.pkix && link.trouble === null ? null : hop;
   }
 }
 
@@ -288,9 +289,14 @@ export function useLink(results: Results, link: Link, hop: PlannedHop, delivery:
   });
 }
 
+function isTested(terms: Terms): boolean {
+  return terms.kind === "opportunistic" && terms.testing;
+}
+
 /** Null where the policy is met; only opportunistic sessions may stand with one that is not. */
 function verdictOf({ proven, trouble }: Link, terms: Terms): Verdict {
   if (terms.kind !== "opportunistic") return null;
+  if (terms.unnamed) return terms.unnamed;
   if (!proven.encrypted) return trouble;
   if (!terms.testing || proven.pkix) return null;
   return trouble ?? { result: "certificate-not-trusted", detail: "the certificate was not verified" };
@@ -307,7 +313,7 @@ function outcomeWord(link: Link, terms: Terms): string | null {
     case "relay":
       return "verified";
     default:
-      if (terms.kind === "closed" || !terms.testing) return null;
-      return link.proven.pkix ? "sts-testing" : "sts-testing-failed";
+      if (!isTested(terms)) return null;
+      return verdictOf(link, terms) === null ? "sts-testing" : "sts-testing-failed";
   }
 }

@@ -12,8 +12,11 @@ import type { PolicySeen, TlsResult } from "./tls-results.ts";
 import { findTlsa, type TlsaAnswer } from "./tlsa.ts";
 
 export type Terms =
-  /** TLS if offered, any certificate; `testing`: judged by MTA-STS as well, but only for the report. */
-  | { kind: "opportunistic"; testing: boolean }
+  /**
+   * TLS if offered, any certificate; `testing`: judged by MTA-STS as well, but only for the report. `unnamed`: what its policy
+   * would say against this server, whatever its certificate.
+   */
+  | { kind: "opportunistic"; testing: boolean; unnamed?: Verdict }
   /** TLS, and the usual check of chain and name. */
   | { kind: "pkix" }
   /** TLS, and the certificate must be one that the records speak of. `key` names this set of records. */
@@ -83,10 +86,10 @@ function termsOf(
   if (!sts || sts.mode === "none")
     return { terms: { kind: "opportunistic", testing: false }, policy: noPolicy(domain) };
   const policy = stsPolicy(domain, sts);
-  if (sts.mode === "testing") return { terms: { kind: "opportunistic", testing: true }, policy };
-  if (stsNamesMx(sts, host)) return { terms: { kind: "pkix" }, policy };
   const detail = `the MTA-STS policy of ${domain} does not name this server`;
-  return { terms: { kind: "closed", result: "validation-failure", detail }, policy };
+  const unnamed = stsNamesMx(sts, host) ? null : { result: "validation-failure" as const, detail };
+  if (sts.mode === "testing") return { terms: { kind: "opportunistic", testing: true, unnamed }, policy };
+  return { terms: unnamed === null ? { kind: "pkix" } : { kind: "closed", ...unnamed }, policy };
 }
 
 function daneTerms(domain: string, host: string, tlsa: Exclude<TlsaAnswer, { kind: "none" }>) {
