@@ -151,7 +151,8 @@ const BOGUS = [`_25._tcp.mx.bogus.${APEX} TLSA`];
 
 /** `name.dane.test` has its mail server at `mx.name.dane.test`, and what is said of that in the list. */
 function zone(): ZoneRecord[] {
-  const names = ["right", "anchor", "wrong", "none", "clear", "bogus", "malformed", "unusable", "mixed"];
+  const unusable = ["unusable", "enforced", "stolen"];
+  const names = ["right", "anchor", "wrong", "none", "clear", "bogus", "malformed", "mixed", ...unusable];
   const hosts = names.flatMap((name) => receiving(`${name}.${APEX}`, name === "clear" ? "127.0.0.2" : "127.0.0.1"));
   const right = (name: string) => digest(`mx.${name}.${APEX}`);
   const tlsa = (name: string, usage: number, data: Buffer): ZoneRecord => ({
@@ -162,15 +163,20 @@ function zone(): ZoneRecord[] {
     matching_type: 1,
     data,
   });
+  const announced = ["wrong", "enforced", "stolen"].flatMap((name): ZoneRecord[] => [
+    { name: `_mta-sts.${name}.${APEX}`, type: "TXT", text: "v=STSv1; id=1" },
+    { name: `mta-sts.${name}.${APEX}`, type: "A", address: "127.0.0.1" },
+  ]);
   return [
     ...hosts,
+    ...announced,
     tlsa("right", 3, right("right")),
     tlsa("anchor", 2, keyDigest(stranger.ca)),
     tlsa("wrong", 3, Buffer.alloc(32, 7)),
     tlsa("clear", 3, Buffer.alloc(32, 7)),
     tlsa("bogus", 3, right("bogus")),
     tlsa("malformed", 3, Buffer.alloc(3)),
-    tlsa("unusable", 1, Buffer.alloc(32, 7)),
+    ...unusable.map((name) => tlsa(name, 1, Buffer.alloc(32, 7))),
     tlsa("mixed", 3, Buffer.alloc(32, 7)),
     { name: `mixed.${APEX}`, type: "MX", preference: 20, exchange: `mx.right.${APEX}` },
     { name: `alias.${APEX}`, type: "MX", preference: 10, exchange: `smtp.alias.${APEX}` },
@@ -242,7 +248,7 @@ describe("DANE", { skip: hasUnbound() ? false : "unbound is not installed" }, ()
   });
 
   it("goes before MTA-STS", async () => {
-    dns.set(`_mta-sts.wrong.${APEX}`, "TXT", ["v=STSv1; id=1"]);
+    publishPolicy(`wrong.${APEX}`, { mode: "enforce", certificate: trusted.issue([`mx.wrong.${APEX}`]) });
     deferred(await attemptOn(`wrong.${APEX}`), "4.7.5", /DANE/);
   });
 });
@@ -334,6 +340,17 @@ describe("MTA-STS", () => {
     delivered(await attemptOn("no-policy.example"), /^TLSv1\.3 TLS_\w+$/);
     assert.equal(sink.connections - before, 2);
     awaited.set("shared-test.example", ["sts success"]);
+  });
+
+  it("goes for servers whose TLSA records are of kinds that SMTP does not use", {
+    skip: hasUnbound() ? false : "unbound is not installed",
+  }, async () => {
+    const domain = `enforced.${APEX}`;
+    publishPolicy(domain, { mode: "enforce" });
+    delivered(await attemptOn(domain), / sts$/);
+    publishPolicy(`stolen.${APEX}`, { mode: "enforce", certificate: stranger.issue([`mx.stolen.${APEX}`]) });
+    deferred(await attemptOn(`stolen.${APEX}`), "4.7.5", /the MTA-STS policy of stolen\.dane\.test is not met/);
+    awaited.set(domain, ["sts success"]);
   });
 
   it("that cannot be had does not stop mail, and is reported", async () => {

@@ -7,6 +7,7 @@ export type ZoneRecord =
   | { name: string; type: "A"; address: string }
   | { name: string; type: "MX"; preference: number; exchange: string }
   | { name: string; type: "CNAME"; target: string }
+  | { name: string; type: "TXT"; text: string }
   | { name: string; type: "TLSA"; usage: number; selector: number; matching_type: number; data: Buffer };
 
 export type SignedZone = {
@@ -16,7 +17,7 @@ export type SignedZone = {
   trust_anchor: string;
 };
 
-const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, MX: 15, RRSIG: 46, NSEC: 47, DNSKEY: 48, TLSA: 52 } as const;
+const TYPES = { A: 1, NS: 2, CNAME: 5, SOA: 6, MX: 15, TXT: 16, RRSIG: 46, NSEC: 47, DNSKEY: 48, TLSA: 52 } as const;
 type TypeName = keyof typeof TYPES;
 type RecordSet = { name: string; type: TypeName; values: Buffer[] };
 
@@ -76,6 +77,8 @@ function wireOf(record: ZoneRecord): Buffer {
       return Buffer.concat([uint16(record.preference), nameBytes(record.exchange)]);
     case "CNAME":
       return nameBytes(record.target);
+    case "TXT":
+      return Buffer.concat([Buffer.from([record.text.length]), Buffer.from(record.text)]);
     case "TLSA":
       return Buffer.concat([Buffer.from([record.usage, record.selector, record.matching_type]), record.data]);
   }

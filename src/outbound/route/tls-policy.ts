@@ -82,7 +82,9 @@ function termsOf(
   tlsa: TlsaAnswer,
   sts: KnownSts | null,
 ): Pick<PlannedHop, "terms" | "policy"> {
-  if (tlsa.kind !== "none") return daneTerms(domain, host, tlsa);
+  // Records that authenticate nobody leave that to a policy that does: only a DANE that fails is not overridden (RFC 8461 §2).
+  const authenticates = tlsa.kind !== "records" || tlsa.usable.length > 0 || sts?.mode !== "enforce";
+  if (tlsa.kind !== "none" && authenticates) return daneTerms(domain, host, tlsa);
   if (!sts || sts.mode === "none")
     return { terms: { kind: "opportunistic", testing: false }, policy: noPolicy(domain) };
   const policy = stsPolicy(domain, sts);
