@@ -132,9 +132,11 @@ function mismatch(world: Pick<World, "clock">, report: AggregateReport, { domain
   return isAhead(world, report) ? "the report is about days to come" : null;
 }
 
-function tlsMismatch(report: TlsReport, { domain }: DomainOfReport): string | null {
-  const isOurs = report.policies.some(({ policy_domain }) => policy_domain !== null && isWithin(policy_domain, domain));
-  return isOurs ? null : `the TLS report is not about ${domain}`;
+function tlsMismatch({ policies }: TlsReport, { domain }: DomainOfReport): string | null {
+  const isOurs = policies.some(({ policy_domain }) => policy_domain !== null && isWithin(policy_domain, domain));
+  // RFC 8460 §1.1: DANE is a mail server's, so that such a report names the server, wherever it is, and nobody's domain.
+  const isOfServers = policies.length > 0 && policies.every(({ policy_type }) => policy_type === "tlsa");
+  return isOurs || isOfServers ? null : `the TLS report is not about ${domain}`;
 }
 
 function isWithin(name: string, domain: string): boolean {

@@ -10,6 +10,7 @@ import { type Receiving, startTestReceiving } from "../../../test/support/receiv
 import { until } from "../../../test/support/until.ts";
 import { type GivenReport, reportXml } from "../../mail/dmarc-report/report.fixture.ts";
 import { makeZip } from "../../mail/dmarc-report/zip.fixture.ts";
+import { writeReport } from "../../mail/tls-report/write-report.ts";
 
 const DATA = resolve(fileURLToPath(new URL(".", import.meta.url)), "../../../../shared/data");
 const DAY_S = 86_400;
@@ -235,6 +236,25 @@ describe("the published mails", { skip: existsSync(DATA) ? false : `${DATA} is n
     );
     assert.deepEqual(rows, [{ organization_name: "Google Inc.", authenticated: false }]);
     assert.equal((await r.api.ask("GET", `/v1/domains/${domain.id}/dmarc/reports`)).body.total, 0);
+  });
+
+  it("with TLS reports on DANE, which name the domain's mail server, are kept", async () => {
+    const domain = await addDomain("dane-tls.example");
+    const made = { domain: "dane-tls.example", submitter: "reporter.example", organization_name: "Reporter" };
+    const about = { ...made, contact: "x@reporter.example", begin_ms: YESTERDAY * 1_000, end_ms: Date.now() };
+    const policy = {
+      policy_type: "tlsa",
+      policy_domain: "mx.provider.example",
+      policy_strings: [`3 1 1 ${"0".repeat(64)}`],
+    };
+    const none = { mx_host: "", mx_ip: "", source_ip: "", detail: null };
+    const packed = writeReport(about, [{ ...policy, ...none, result: "success", sessions: 3 }]);
+    const mail = mailOf(domain.address, { domain: "dane-tls.example" });
+    await r.send({ ...mail, attachments: [{ contentType: "application/tlsrpt+gzip", content: packed }] });
+    const [taken] = await outcomes(domain.id, 1);
+    assert.deepEqual([taken?.status, taken?.reason], ["delivered", null]);
+    const kept = await r.api.world.db.query("select authenticated from tls_report where domain_id = $1", [domain.id]);
+    assert.deepEqual(kept, [{ authenticated: true }]);
   });
 
   it("with TLS reports on another domain are dropped, and are no unreadable DMARC reports", async () => {
