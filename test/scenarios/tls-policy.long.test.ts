@@ -179,6 +179,12 @@ function zone(): ZoneRecord[] {
     ...unusable.map((name) => tlsa(name, 1, Buffer.alloc(32, 7))),
     tlsa("mixed", 3, Buffer.alloc(32, 7)),
     { name: `mixed.${APEX}`, type: "MX", preference: 20, exchange: `mx.right.${APEX}` },
+    ...["leaving", "astray"].flatMap((name): ZoneRecord[] => [
+      { name: `${name}.${APEX}`, type: "MX", preference: 10, exchange: `mx.${name}.${APEX}` },
+      { name: `mx.${name}.${APEX}`, type: "CNAME", target: "mx.outside.example" },
+    ]),
+    tlsa("leaving", 3, right("leaving")),
+    tlsa("astray", 3, Buffer.alloc(32, 7)),
     { name: `alias.${APEX}`, type: "MX", preference: 10, exchange: `smtp.alias.${APEX}` },
     { name: `smtp.alias.${APEX}`, type: "CNAME", target: `mx.right.${APEX}` },
   ];
@@ -213,6 +219,12 @@ describe("DANE", { skip: hasUnbound() ? false : "unbound is not installed" }, ()
     const event = await attemptOn(`alias.${APEX}`);
     delivered(event, / dane$/);
     assert.equal(event.mx_host, `smtp.alias.${APEX}`);
+  });
+
+  it("counts for a host that is an alias of one in a zone without signatures", async () => {
+    dns.set("mx.outside.example", "A", ["127.0.0.1"]);
+    delivered(await attemptOn(`leaving.${APEX}`), / dane$/);
+    deferred(await attemptOn(`astray.${APEX}`), "4.7.5", /_25\._tcp\.mx\.astray\.dane\.test.*not one of those/);
   });
 
   it("keeps mail back from another certificate, and from a server without TLS", async () => {

@@ -50,10 +50,10 @@ export async function findRoute(world: RouteWorld, domain: string): Promise<Rout
     return { kind: "none", reason: "null_mx", detail: `${domain} accepts no mail (null MX, RFC 7505)` };
   }
   const hosts = orderHosts(beforeUs(world, records), world.random.float).slice(0, HOSTS_MAX);
-  const resolved = await resolveHosts(world, hosts);
   // Without MX records the domain is its own host, and its address alone says whether the zone is signed.
   const isSecure = mx.kind === "absent" || mx.authenticated;
-  return toRoute(domain, hosts, { ...resolved, secure: isSecure ? resolved.secure : [] });
+  const resolved = await resolveHosts(world, hosts, isSecure && world.config.dns_validating);
+  return toRoute(domain, hosts, resolved);
 }
 
 function absent(domain: string): Route {
@@ -93,13 +93,14 @@ function nameOf(exchange: string): string {
 
 type Resolved = { hops: Hop[]; failed: string | null; secure: string[] };
 
-async function resolveHosts(world: RouteWorld, hosts: string[]): Promise<Resolved> {
+/** `may_be_secure`: nothing said so far speaks against it. */
+async function resolveHosts(world: RouteWorld, hosts: string[], may_be_secure: boolean): Promise<Resolved> {
   const found: Resolved = { hops: [], failed: null, secure: [] };
   for (const host of hosts) {
     if (isFull(found.hops, false) && isFull(found.hops, true)) break;
     const [v4, v6] = await Promise.all([world.resolver.a(host), world.resolver.aaaa(host)]);
     for (const answer of [v4, v6]) addAddresses(world, host, answer, found);
-    if (isAuthenticated([v4, v6])) found.secure.push(host);
+    if (may_be_secure && (isAuthenticated([v4, v6]) || (await isSecureAlias(world, host)))) found.secure.push(host);
   }
   return found;
 }
@@ -115,6 +116,16 @@ function isEnough(hops: Hop[], name: string, six: boolean): boolean {
 function isAuthenticated(answers: Awaited<ReturnType<Resolver["a"]>>[]): boolean {
   const found = answers.filter((answer) => answer.kind === "found");
   return found.length > 0 && found.every(({ authenticated }) => authenticated);
+}
+
+/**
+ * A name in a signed zone that leads into one without signatures has unsigned addresses, and yet its own TLSA records count (RFC
+ * 7672 §2.2.2). Deliberate: no answer is a no. A resolver that has just followed the alias has it; who fails are name servers of
+ * unsigned zones that know no such question.
+ */
+async function isSecureAlias({ resolver }: RouteWorld, host: string): Promise<boolean> {
+  const alias = await resolver.cname(host);
+  return alias.kind === "found" && alias.authenticated;
 }
 
 function addAddresses(
