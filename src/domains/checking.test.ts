@@ -95,6 +95,28 @@ test("a domain not verified for 14 days has failed, and a good check verifies it
   assert.equal((await verify("late.example.com")).body.status, "verified");
 });
 
+test("whatever a record holds, it is looked at, and a hint may quote it", async () => {
+  const domain = "odd.example.com";
+  await addVerifiedDomain(api, dns, domain);
+  const records = await recordsOf(domain);
+  const [dkim] = records.filter(({ purpose }) => purpose === "dkim");
+  const odd: [name: string, value: string][] = [
+    [`_dmarc.${domain}`, "v=DMARC1; p=no\0ne"],
+    [`_dmarc.${domain}`, `v=DMARC1; p=${"n".repeat(39)}\u{1f600}`],
+    [`_dmarc.${domain}`, "v=DMARC1; p=none; rua=mailto:a\0b@c.example"],
+    [dkim?.name ?? "", `${dkim?.value}; s=\0`],
+    [domain, "v=spf1 include:a\0b.example -all"],
+  ];
+  for (const [name, value] of odd) {
+    publish(dns, records);
+    dns.set(name, "TXT", [value]);
+    const seen = await verify(domain);
+    assert.equal(seen.status, 200, JSON.stringify([value, seen.body]));
+    const record = seen.body.records.find((one: DnsRecord) => one.name === name && one.type === "TXT");
+    assert.deepEqual([record.status, /\ufffd/.test(record.hint)], ["mismatch", true], JSON.stringify(record));
+  }
+});
+
 test("a record gone on one look changes nothing but its own flag", async () => {
   const domain = "slip.example.com";
   await addVerifiedDomain(api, dns, domain);

@@ -62,7 +62,8 @@ export async function lookUpRecords(
     expected.map(async (record) => {
       const verdict = await JUDGES[record.purpose]({ ask, record, domain, movesMx, leaving });
       const { purpose, name } = record;
-      return { purpose, name, status: verdict.status, found: clipAll(verdict.found), hint: verdict.hint, checked_at };
+      const hint = verdict.hint === null ? null : storable(verdict.hint);
+      return { purpose, name, status: verdict.status, found: clipAll(verdict.found), hint, checked_at };
     }),
   );
 }
@@ -101,9 +102,14 @@ function boundedAsk({ resolver, clock }: Pick<World, "resolver" | "clock">, how:
   };
 }
 
-/** Hostile zones may hold anything: what is kept is short and without control characters (jsonb takes no NUL). */
+/** Hostile zones may hold anything: what is kept is short and without control characters. */
 function clipAll(found: string[]): string[] {
-  return found.slice(0, FOUND_MAX).map((text) => text.slice(0, FOUND_LENGTH_MAX).replace(/[\p{Cc}\p{Cs}]/gu, "\ufffd"));
+  return found.slice(0, FOUND_MAX).map((text) => storable(text.slice(0, FOUND_LENGTH_MAX)));
+}
+
+/** jsonb takes neither NUL nor half a character; hints quote what was found, and cut it. */
+function storable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cs}]/gu, "\ufffd");
 }
 
 function unasked(reason: string): Verdict {
