@@ -4,6 +4,8 @@ import { after, before, beforeEach, describe, it } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
 import { type DnsServer, startDnsServer } from "../../../test/support/dns-server.ts";
 import { byClock, type MovedClock, runningClock } from "../../../test/support/moved-clock.ts";
+import { FUTURE_TIMES } from "../../platform/database/future-times.ts";
+import { healFutureTimes } from "../../platform/database/heal-times.ts";
 import type { FetchRequest, FetchResult } from "../../platform/net/safe-fetch.ts";
 import { refreshPolicies, type StsFinder, type StsWorld, stsFinder } from "./sts.ts";
 
@@ -102,6 +104,18 @@ describe("a policy that DNS announces", () => {
     clock.move(2 * HOUR_MS);
     assert.equal(await modeOf(), null, "an hour after its end");
     assert.equal(asked.length, 1);
+  });
+
+  it("is replaced by a newer one also where the clock was a year ahead when it came", async () => {
+    clock.move(365 * DAY_MS);
+    assert.equal(await modeOf(), "enforce");
+    clock.move(-365 * DAY_MS);
+    await healFutureTimes({ ...api.world, ...world }, FUTURE_TIMES);
+    announce("2");
+    answer = policy("testing", 86_400);
+    assert.equal(await modeOf(), "testing");
+    answer = answered(503, "");
+    assert.equal(await modeOf(stsFinder(world)), "testing", "it is kept");
   });
 
   it("is none for a domain that announces none or announces badly", async () => {

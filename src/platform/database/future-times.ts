@@ -81,6 +81,7 @@ export const FUTURE_TIMES: readonly FutureTime[] = [
   past("person_session", "proved_at"),
   past("port_closed", "seen_at"),
   past("source", "warmup_started_at"),
+  past("sts_policy", "fetched_at"),
   past("warming", "phase_started_at"),
   past("warming", "decided_through"),
   due("warming", "judged_from", HOUR_S),
