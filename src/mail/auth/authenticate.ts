@@ -58,7 +58,10 @@ async function evaluate(given: Authentication, lookUps: LookUps): Promise<Verdic
   return { ...results, header: formatResults(given.host, results), from_domains: author.domains };
 }
 
-const tooLarge: Author = { domain: null, domains: [], reason: "the head of the message is too large" };
+const tooLarge: Author = {
+  ...{ domain: null, domains: [], exceeds: true },
+  reason: "the head of the message is too large",
+};
 
 type Message = { fields: HeaderField[]; body: Buffer };
 

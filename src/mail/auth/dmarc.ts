@@ -89,7 +89,8 @@ type OfDomain = Omit<Identifiers, "author"> & { author: string };
 
 /**
  * Evaluates a message under the policies that were found. Where From names several domains, nobody knows which of them a reader
- * takes for the author: the message fails, and the strictest policy of those that fail counts (RFC 7489 §6.6.1).
+ * takes for the author: the message fails, and the strictest policy of those that fail counts (RFC 7489 §6.6.1). Where there are
+ * more than are judged, one of them is taken for an author who asks for rejection: nobody writes so but to hide one.
  */
 export async function evaluateDmarc(given: Identifiers, policies: Policies, lookUps: LookUps): Promise<DmarcOutcome> {
   const { author, signatures } = given;
@@ -101,7 +102,9 @@ export async function evaluateDmarc(given: Identifiers, policies: Policies, look
   const rank = ({ applied }: DmarcVerdict) => STRICTEST_FIRST.indexOf(applied ?? "none");
   const failed = all.map(({ verdict }) => verdict).filter(({ result }) => result === "fail");
   const strictest = failed.toSorted((a, b) => rank(a) - rank(b))[0];
-  const { policy = null, applied = null, policy_domain = null } = strictest ?? {};
+  const { policy = null, policy_domain = null } = strictest ?? {};
+  const isHiding = author.exceeds || author.domains.length > NAMED_MAX;
+  const applied = isHiding ? "reject" : (strictest?.applied ?? null);
   const none = { from_domain: null, dkim_aligned: false, spf_aligned: false };
   const verdict: DmarcVerdict = { ...none, policy, applied, policy_domain, result: "fail", reason: author.reason };
   return { verdict, aligned_signatures: signatures.map(() => false) };
