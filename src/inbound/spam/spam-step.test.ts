@@ -1,6 +1,7 @@
 // What is done about spam over SMTP: refused in session, deferred, kept until it is released, marked, let through; by the
 // settings of each recipient's domain, with the built-in engine, lists in the DNS, and a stand-in for rspamd.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
@@ -235,6 +236,24 @@ test("what the author's domain asks for is done as this domain wishes", async ()
   await settings({ dmarc_action: { reject: "none" } });
   const [ignored] = await one((await from("reject")).subject);
   assert.deepEqual([ignored.status, ignored.spam.verdict], ["delivered", "ham"]);
+});
+
+test("a signature that DNS does not answer for is no way around what the author's domain asks for", async () => {
+  r.dns.set("_dmarc.lame.example", "TXT", ["v=DMARC1; p=reject"]);
+  r.dns.fail("s._domainkey.lame.example", "servfail");
+  const bh = createHash("sha256").update("Hello\r\n").digest("base64");
+  const head = `DKIM-Signature: v=1; a=rsa-sha256; d=lame.example; s=s; h=from; bh=${bh}; b=AAAA\r\n`;
+  const forged = (to?: string[]) => send({ from: "ceo@lame.example", head, ...(to ? { to } : {}) });
+  assert.equal((await forged()).reply.code, 250, "by default nothing is done about DMARC that keeps mail out");
+  await settings({ dmarc_action: { reject: "reject" } });
+  assert.match((await forged()).reply.text, /^451 4\.7\.1 .*cannot be judged/);
+  const { reply, subject } = await forged(["desk@in.example", "desk@calm.example"]);
+  assert.equal(reply.code, 250, "another domain's mail is not deferred for it");
+  const [free, kept] = await one(subject, 2);
+  assert.deepEqual([free.status, kept.status], ["delivered", "quarantined"]);
+  assert.equal(kept.reason, "DNS did not answer for DMARC, which asks for reject");
+  r.dns.heal("s._domainkey.lame.example");
+  assert.match((await forged()).reply.text, /^550 5\.7\.1 .*DMARC failed and asks for reject/);
 });
 
 test("lists in the DNS count for strangers, not for this machine, and a domain in a link counts for anybody", async () => {

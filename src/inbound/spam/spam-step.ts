@@ -138,8 +138,21 @@ async function conclude(
   const { dmarc } = verdicts;
   const asks = dmarc.result === "fail" && dmarc.applied !== "none" ? dmarc.applied : null;
   const { verdict, reason } = rule({ score, insists, dmarc_asks: asks, blocked: standing === "blocked" }, settings);
-  const action = verdict === "quarantine" || verdict === "reject" ? verdict : "pass";
-  return { report: { score, verdict, symbols }, action, reason };
+  const report = { score, verdict, symbols };
+  if (verdict === "quarantine" || verdict === "reject") return { report, action: verdict, reason };
+  const doubt = doubtOf(dmarc, settings);
+  return doubt === null ? { report, action: "pass", reason } : { report, action: "defer", reason: doubt };
+}
+
+/**
+ * What DNS did not answer might have proven the author, and anybody can sign with a name that DNS does not answer for: where the
+ * domain would keep the mail out, its sender is to come again (RFC 6376 §6.1.2).
+ */
+function doubtOf({ result, policy }: SenderVerdicts["dmarc"], { dmarc_action }: SpamSettings): string | null {
+  if (result !== "temperror" || (policy !== "reject" && policy !== "quarantine")) return null;
+  const action = dmarc_action[policy];
+  if (action !== "reject" && action !== "quarantine") return null;
+  return `DNS did not answer for DMARC, which asks for ${policy}`;
 }
 
 type Standing = "allowed" | "blocked" | null;
