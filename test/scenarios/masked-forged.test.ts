@@ -1,5 +1,6 @@
 // Mail to an alias whose author is not proven, over real SMTP: what its domain asks for is done, and the owner has the last word.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { after, before, beforeEach, test } from "node:test";
 import { sealMessage } from "mailauth/lib/arc/index.js";
 import PostalMime from "postal-mime";
@@ -55,6 +56,20 @@ test("mail that a domain asks to put into quarantine waits there, its owner gets
   const released = await read(1);
   assert.equal(released.from?.name, "[sender not proven] The Bank (bank at asks.example)");
   assert.match(released.text ?? "", /Pay now/);
+});
+
+test("a signature that DNS does not answer for is no way around what a domain asks for: the mail is to come again", async () => {
+  const a = await s.alias();
+  const bodyHash = createHash("sha256").update("Pay now.\r\n").digest("base64");
+  for (const from of [FORGED, STRICT]) {
+    const domain = from.slice(from.indexOf("@") + 1);
+    s.dns.fail(`lame._domainkey.${domain}`, "servfail");
+    const signature = `DKIM-Signature: v=1; a=rsa-sha256; d=${domain}; s=lame; h=from; bh=${bodyHash}; b=AAAA\r\n`;
+    assert.match((await send(from, a.full, signature + letter(from, a.full))).text, /^451 4\.4\.3 /);
+  }
+  await s.settle();
+  assert.equal(s.sink.messages.length, 0);
+  assert.deepEqual((await s.activity(a.id))[0], "forward deferred dmarc");
 });
 
 test("the notice has a link that lets the mail through, once and for a day, by its button alone", async () => {

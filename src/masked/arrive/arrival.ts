@@ -26,7 +26,7 @@ import { isAnswer, isFromContact } from "./answers.ts";
 import { LATER, OWN_MAIL, POLICY, type Refused, refuse, UNCONFIRMED, UNKNOWN, UNREACHABLE } from "./answers-of-smtp.ts";
 import { addressOf, correspondents, everybody, type Named, usable } from "./correspondents.ts";
 import { type Examined, readParts } from "./parts.ts";
-import { policyFor } from "./policy.ts";
+import { type Asked, policyFor } from "./policy.ts";
 import { type NoteRefusal, refusalNoter } from "./refusals.ts";
 import { canonicalAddress, mayReply, type Proof } from "./sender-proof.ts";
 import { stopOfSubject } from "./stop-subject.ts";
@@ -200,6 +200,11 @@ async function checkOne(world: ArrivalWorld, checked: Checked): Promise<Refused 
   return route.kind === "reverse" ? checkReply(world, checked, context) : checkForward(world, checked, context);
 }
 
+function refusalFor(asked: Asked | null): Refused | null {
+  if (asked === "doubt") return NO_ANSWER;
+  return asked === "reject" ? POLICY : null;
+}
+
 /** Mail to an address that a pattern takes, before there is an alias: whom it is from, as for an alias. Limits: make-aliases.ts. */
 async function checkUnmade(
   world: ArrivalWorld,
@@ -207,7 +212,8 @@ async function checkUnmade(
   { org_id, detail }: PatternRoute,
 ): Promise<Refused | null> {
   const verdicts = await examination.verdicts();
-  if ((await policyFor(world, org_id, verdicts)) === "reject") return POLICY;
+  const refused = refusalFor(await policyFor(world, org_id, verdicts));
+  if (refused !== null) return refused;
   const pattern = await findPattern({ org_id, ...detail });
   if (pattern === null) return UNKNOWN;
   const parsed = await readParts(examination);
@@ -246,7 +252,8 @@ async function checkForward(
 ): Promise<Refused | null> {
   const { incoming, examination, counted, isWithin } = checked;
   const verdicts = await examination.verdicts();
-  if ((await policyFor(world, alias.org_id, verdicts)) === "reject") return turn(checked, POLICY, "dmarc");
+  const refused = refusalFor(await policyFor(world, alias.org_id, verdicts));
+  if (refused !== null) return turn(checked, refused, "dmarc");
   if (!counted.has(alias.id) && !(await isWithin(alias, "forward_minute"))) return turn(checked, LATER, "rate_limited");
   counted.add(alias.id);
   if (!alias.active) return null;

@@ -6,22 +6,25 @@ import type { Proof } from "./sender-proof.ts";
 
 /** The shape of receiving's verdicts; `header` is the Authentication-Results field. */
 export type Policed = Proof & {
-  dmarc: { result: string; applied: string | null; from_domain?: string | null };
+  dmarc: { result: string; applied: string | null; policy?: string | null; from_domain?: string | null };
   arc?: { result: string; sealers: readonly string[]; vouched_domain?: string };
   header?: string;
 };
 
+/** `doubt`: one of them might be asked for, if only DNS answered. Anybody can sign with a name that it does not answer for. */
+export type Asked = "reject" | "quarantine" | "doubt";
+
 /** What is asked for; null where the mail is proven, or nothing is asked for, or who sealed it is believed. */
-export async function policyFor(
-  { db }: Pick<World, "db">,
-  orgId: string,
-  verdicts: Policed,
-): Promise<"reject" | "quarantine" | null> {
-  const { result, applied, from_domain } = verdicts.dmarc;
-  if (result !== "fail" || (applied !== "reject" && applied !== "quarantine")) return null;
-  if (!isSealed(verdicts, from_domain)) return applied;
+export async function policyFor({ db }: Pick<World, "db">, orgId: string, verdicts: Policed): Promise<Asked | null> {
+  const asked = askedOf(verdicts.dmarc);
+  if (asked === null || !isSealed(verdicts, verdicts.dmarc.from_domain)) return asked;
   const { arc_sealers } = await maskedSettings(db, orgId);
-  return isBelieved(verdicts, arc_sealers) ? null : applied;
+  return isBelieved(verdicts, arc_sealers) ? null : asked;
+}
+
+function askedOf({ result, applied, policy }: Policed["dmarc"]): Asked | null {
+  if (result === "temperror") return policy === "reject" || policy === "quarantine" ? "doubt" : null;
+  return result === "fail" && (applied === "reject" || applied === "quarantine") ? applied : null;
 }
 
 /** True if a forward must say that its author is not proven. `asked`: what policyFor found. */
@@ -29,7 +32,7 @@ export async function isToMark(
   { db }: Pick<World, "db">,
   orgId: string,
   verdicts: Policed,
-  asked: "reject" | "quarantine" | null,
+  asked: Asked | null,
 ): Promise<boolean> {
   if (asked !== null) return true;
   const { spf, dkim, dmarc } = verdicts;
