@@ -166,6 +166,33 @@ describe("a file of settings", () => {
     );
   });
 
+  it("of an editor that marks the encoding gives its first line too", () => {
+    const path = file("marked.env", "\uFEFFPOSTERN_HOSTNAME=mail.example.eu\r\nPOSTERN_LOG_LEVEL=warn\r\n");
+    const { env, problems } = gatherSettings({ POSTERN_ENV_FILE: path });
+    assert.deepEqual([env.POSTERN_HOSTNAME, env.POSTERN_LOG_LEVEL, problems], ["mail.example.eu", "warn", []]);
+  });
+
+  it("takes no line for another name or value than can be seen in it", () => {
+    const seen = [
+      "A\u00a0=1",
+      "\u00a0A=1",
+      "export\u00a0A=1",
+      "A=\u00a01",
+      "A=1\u00a0",
+      "A=1\u00a0# ours",
+      "A=1\rB=2",
+      "# ours\rA=1",
+    ];
+    const path = file("odd.env", `${seen.join("\n")}\nPOSTERN_DATA='/srv/a\u00a0b' # ours\u00a0\n\tB=2\n`);
+    assert.deepEqual(
+      problemsOf({ POSTERN_ENV_FILE: path }).filter((problem) => problem.startsWith(path)),
+      seen.map(
+        (_, index) =>
+          `${path}, line ${index + 1}: a space in it is no usual one (U+0020), or an end of line; write the line again.`,
+      ),
+    );
+  });
+
   it("names what is unknown in it", () => {
     const path = file("unknown.env", "POSTERN_HOST_NAME=mail.example.eu\nPATH=/bin\n");
     assert.deepEqual(findConfig({ POSTERN_DATA: dir, POSTERN_ENV_FILE: path }).unused, ["POSTERN_HOST_NAME"]);

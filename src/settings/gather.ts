@@ -135,7 +135,11 @@ function readFile(path: string, refuse: (why: string) => void): string | undefin
 /** `NAME=value`, one a line, as of systemd's EnvironmentFile and of Compose. A line of another shape is a problem. */
 function readEnvFile(path: string | undefined, problems: string[]): NodeJS.ProcessEnv {
   if (!path) return {};
-  const text = readFile(path, (why) => problems.push(`--env-file names ${path}, which ${why}.`));
+  // Editors of Windows put a mark of the encoding first, which `parseEnv` would take for a part of the first name.
+  const text = readFile(path, (why) => problems.push(`--env-file names ${path}, which ${why}.`))?.replace(
+    /^\uFEFF/,
+    "",
+  );
   if (text === undefined) return {};
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const wrong = wrongIn(line);
@@ -144,8 +148,12 @@ function readEnvFile(path: string | undefined, problems: string[]): NodeJS.Proce
   return { ...parseEnv(text) };
 }
 
+/** Where a name or value begins or ends: what looks like a space or an end of line, and is a part of the word to `parseEnv`. */
+const ODD_SPACE = /\r|^[^=#]*[^\S \t]|^[^=#]*=[ \t]*[^\S \t]|^[^#]*[^\S \t][ \t]*(#|$)/;
+
 /** What `parseEnv` would read otherwise than it is meant: it ends a value at any #, and goes on over lines to the next quote. */
 function wrongIn(line: string): string | null {
+  if (ODD_SPACE.test(line)) return "a space in it is no usual one (U+0020), or an end of line; write the line again";
   if (/^\s*(#.*)?$/.test(line)) return null;
   const [, given] = /^\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=\s*(.*)$/s.exec(line) ?? [];
   if (given === undefined) return "write NAME=value, or # before a comment";

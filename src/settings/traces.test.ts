@@ -36,8 +36,22 @@ test("what cannot be used is named", () => {
   assert.deepEqual(
     problems.map((problem) => problem.split(" ")[0]),
     [
-      ...["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"],
       ...["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_TRACES_SAMPLER_ARG"],
+      ...["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"],
     ],
   );
+});
+
+test("what cannot be used is named before an endpoint is set, too, and not where the SDK is turned off", () => {
+  const wrong = { OTEL_EXPORTER_OTLP_HEADERS: "nothing", OTEL_TRACES_SAMPLER_ARG: "2" };
+  assert.deepEqual(
+    read(wrong).problems.map((problem) => problem.split(" ")[0]),
+    ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_TRACES_SAMPLER_ARG"],
+  );
+  assert.deepEqual(read({ ...wrong, OTEL_SDK_DISABLED: "true" }).problems, []);
+});
+
+test("an endpoint of traces that is set to nothing is as if it were not set", () => {
+  const { options } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "" });
+  assert.equal(options?.url, "http://c:4318/v1/traces");
 });

@@ -8,7 +8,14 @@ const PATH = "/v1/traces";
 export function traceOptions({ env, problems }: Reading): TraceOptions | null {
   const own = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
   const shared = env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if ((!own && !shared) || /^true$/i.test(env.OTEL_SDK_DISABLED ?? "")) return null;
+  if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? "")) return null;
+  // Without an endpoint too: who sets it later is not to learn of them then.
+  const read = {
+    headers: headers(env.OTEL_EXPORTER_OTLP_HEADERS, problems),
+    service_name: env.OTEL_SERVICE_NAME || "postern",
+    share: share(env.OTEL_TRACES_SAMPLER_ARG, problems),
+  };
+  if (!own && !shared) return null;
   const [name, given] = own ? ["TRACES_ENDPOINT", own] : ["ENDPOINT", String(shared)];
   if (!isWebAddress(given)) {
     const shown = withoutPassword(given);
@@ -19,12 +26,7 @@ export function traceOptions({ env, problems }: Reading): TraceOptions | null {
       "OTEL_EXPORTER_OTLP_PROTOCOL is grpc; Postern sends OTLP over HTTP: name the collector's port for that.",
     );
   }
-  return {
-    url: own ?? `${given.replace(/\/+$/, "")}${PATH}`,
-    headers: headers(env.OTEL_EXPORTER_OTLP_HEADERS, problems),
-    service_name: env.OTEL_SERVICE_NAME || "postern",
-    share: share(env.OTEL_TRACES_SAMPLER_ARG, problems),
-  };
+  return { url: own || `${given.replace(/\/+$/, "")}${PATH}`, ...read };
 }
 
 function headers(text: string | undefined, problems: string[]): Record<string, string> {
