@@ -13,8 +13,39 @@ export type Answer = {
 const ROWS_MAX = 10_000;
 const TIMEOUT_MS = 60_000;
 
-/** At most 10,000 rows, within a minute. Rejects with what PostgreSQL says of the query. */
+/** Codes of PostgreSQL (SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html). */
+const SYNTAX_ERROR = "42601";
+const NOT_SUPPORTED = "0A000";
+const READ_ONLY = "25006";
+const TIMED_OUT = "57014";
+const ONLY_READS = "postern sql only reads, one query at a time: begin it with select, with, values or table";
+
+/** At most 10,000 rows, within a minute. Rejects with a sentence that has what PostgreSQL says of the query. */
 export async function askDatabase(db: Pick<Db, "transaction">, query: string): Promise<Answer> {
+  return read(db, query).catch((error) => {
+    throw isOfServer(error) ? new Error(sentence(error, query), { cause: error }) : error;
+  });
+}
+
+type OfServer = { code: string; message: string };
+
+/** Only what the server itself says has a severity. */
+function isOfServer(error: unknown): error is OfServer {
+  const { severity, code } = (error ?? {}) as { severity?: unknown; code?: unknown };
+  return severity !== undefined && typeof code === "string";
+}
+
+function sentence({ code, message }: OfServer, query: string): string {
+  if (code === TIMED_OUT) return `The query took longer than ${TIMEOUT_MS / 1000} seconds and was ended.`;
+  const isQuery = /^[\s(]*(select|with|values|table)\b/i.test(query);
+  const isChange =
+    code === READ_ONLY || (code === NOT_SUPPORTED && /DECLARE/.test(message)) || /multiple commands/.test(message);
+  return isChange || (code === SYNTAX_ERROR && !isQuery)
+    ? `${ONLY_READS} (${message}).`
+    : `PostgreSQL refuses the query: ${message}.`;
+}
+
+function read(db: Pick<Db, "transaction">, query: string): Promise<Answer> {
   return db.transaction(async (tx) => {
     await tx.execute("set transaction read only");
     // Those of our connections are for look-ups by keys: a query of people's reads whole tables, and joins them.
