@@ -24,6 +24,8 @@ import { createResolver, type Resolver } from "./platform/dns/resolver.ts";
 import { bindError } from "./platform/net/free-places.ts";
 import { addressOf, type Place, placesOf, portProblem } from "./platform/net/places.ts";
 import { fileWords, nearestFolder, whyNoFolderBelow } from "./platform/process/file-words.ts";
+import { collectorProblem } from "./platform/process/traces.ts";
+import { keyInFile } from "./settings/master-key-file.ts";
 
 export type DoctorOptions = {
   /** A mail server whose port 25 may be tried; without it the way out is not tried. */
@@ -65,6 +67,7 @@ export async function examine(options: DoctorOptions, read: () => FoundConfig = 
     checkOutside(config, resolver),
     checkSpam(config, resolver),
     checkSignIn(config),
+    checkTraces(config),
     checkWayOut(options.try_smtp, config),
     checkWayIn(config, resolver),
   ]);
@@ -182,6 +185,10 @@ async function checkMasterKey({ data_dir, master_key }: FoundConfig): Promise<Ch
   const found = await stat(path).catch(() => null);
   if (master_key === null) return skipped(name, "There is none yet; the first start makes it.");
   if (!found) return ok(name, "The master key comes from POSTERN_MASTER_KEY.");
+  if (isOtherKey(path, master_key)) {
+    const says = `${path} holds another key than POSTERN_MASTER_KEY, which goes before it: a start without that would take this one.`;
+    return warning(name, says, `Keep a copy of the key in POSTERN_MASTER_KEY; then remove ${path}.`);
+  }
   if ((found.mode & 0o077) !== 0) {
     return problem(
       name,
@@ -190,6 +197,15 @@ async function checkMasterKey({ data_dir, master_key }: FoundConfig): Promise<Ch
     );
   }
   return ok(name, `${path} is readable by its owner only. Keep a copy apart from the database's backup.`);
+}
+
+/** The file is there: an earlier start or a restore made it, say, before the variable was set. */
+function isOtherKey(path: string, key: Buffer): boolean {
+  try {
+    return !keyInFile(path).equals(key);
+  } catch {
+    return false;
+  }
 }
 
 async function checkPorts(config: FoundConfig): Promise<Check[]> {
@@ -205,6 +221,18 @@ async function checkPort(place: Place, isOurs: boolean): Promise<Check> {
   if (error === "EADDRINUSE" && isOurs) return ok(name, `${where} is in use; a Postern is running here.`);
   const { says, remedy } = portProblem(place, error);
   return problem(name, says, remedy);
+}
+
+/** No mail waits for a collector. */
+async function checkTraces({ traces }: FoundConfig): Promise<Check[]> {
+  if (traces === null) return [];
+  const name = "traces";
+  const shown = traces.url.replace(/\/\/[^/]*@/, "//…@");
+  const why = await collectorProblem(traces);
+  if (why === null) return [ok(name, `The collector at ${shown} takes traces.`)];
+  const remedy =
+    "OTEL_EXPORTER_OTLP_ENDPOINT must be its OTLP port for HTTP (4318), and _HEADERS what it asks for. Mail goes on.";
+  return [warning(name, `The collector at ${shown} takes no traces: ${why}.`, remedy)];
 }
 
 // The outside world --------------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 // even loaded. A mail is one trace, and the trace's id is the mail's: so whichever process accepts, sends or tells of it adds
 // to the same trace, after days and on another machine too, and nothing has to be kept for that. Which mails are traced follows
 // from the id alone. Not here: what people see of a mail (its timeline, /v1/emails), and addresses, which no span holds.
+import { request as askPlain } from "node:http";
+import { request as askSecurely } from "node:https";
 import { createRequire } from "node:module";
 import type { Attributes, HrTime } from "@opentelemetry/api";
 import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
@@ -73,6 +75,27 @@ export function createTraces(options: TraceOptions, random: Pick<Random, "bytes"
     },
     stop: () => processor.shutdown().catch(() => undefined),
   };
+}
+
+/** Why the collector takes no traces, as a clause, asked with none in it (for `postern doctor`); null where it takes them. */
+export function collectorProblem({ url, headers }: Pick<TraceOptions, "url" | "headers">): Promise<string | null> {
+  const ask = new URL(url).protocol === "https:" ? askSecurely : askPlain;
+  return new Promise((resolve) => {
+    const options = {
+      method: "POST",
+      agent: false,
+      timeout: SEND_TIMEOUT_MS,
+      headers: { ...headers, "content-type": "application/json" },
+    };
+    const request = ask(url, options, (response) => {
+      response.resume();
+      const status = Number(response.statusCode);
+      resolve(status >= 200 && status < 300 ? null : `it answers ${status}`);
+    });
+    request.once("timeout", () => request.destroy(new Error(`no answer in ${SEND_TIMEOUT_MS / 1000} s`)));
+    request.once("error", (error: NodeJS.ErrnoException) => resolve(error.message || String(error.code)));
+    request.end('{"resourceSpans":[]}');
+  });
 }
 
 type Ids = { traceId: string; first: string; own: string };
