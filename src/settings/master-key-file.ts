@@ -1,7 +1,7 @@
 // The file that holds the master key when no variable does: how a key is written, and how the file is made. Not here: whether
 // the database was sealed with this key (platform/storage/master-key.ts).
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileWords } from "../platform/process/file-words.ts";
 import { IDS_FILE } from "../platform/storage/data-folder.ts";
@@ -50,13 +50,13 @@ export function makeIfAbsent(path: string): true {
 /** A new key. Whole and on disk before its name is there: everything that is sealed with it would be lost with it. */
 export function makeMasterKey(path: string): void {
   const aside = `${path}.${process.pid}`;
-  writeFileSync(aside, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flush: true });
   try {
+    writeFileSync(aside, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flush: true });
     linkSync(aside, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error; // another process was faster
   } finally {
-    unlinkSync(aside);
+    rmSync(aside, { force: true });
   }
   if (process.platform === "win32") return; // folders cannot be opened there
   const folder = openSync(dirname(path), "r");

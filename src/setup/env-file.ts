@@ -1,6 +1,7 @@
 // The file of settings that `postern setup` writes: what is there stays as it is, line by line; only settings that are new or
 // were given otherwise are changed. For its owner alone.
-import { chmodSync, chownSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { fileWords } from "../platform/process/file-words.ts";
 
 export type Settings = Record<string, string>;
 
@@ -40,10 +41,15 @@ function quoted(value: string): string {
 function replaceFile(path: string, text: string): void {
   const had = existsSync(path) ? statSync(path) : null;
   const draft = `${path}.new`;
-  writeFileSync(draft, text, { mode: 0o600, flag: "w", flush: true });
-  if (had) {
-    chmodSync(draft, had.mode & 0o7777);
-    if (process.getuid?.() === 0) chownSync(draft, had.uid, had.gid);
+  try {
+    writeFileSync(draft, text, { mode: 0o600, flag: "w", flush: true });
+    if (had) {
+      chmodSync(draft, had.mode & 0o7777);
+      if (process.getuid?.() === 0) chownSync(draft, had.uid, had.gid);
+    }
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw new Error(`${fileWords(error, path) ?? (error as Error).message}.`, { cause: error });
   }
-  renameSync(draft, path);
 }

@@ -78,8 +78,8 @@ function selfSignedFiles(config: Config, nowMs: number): Files {
   const { key, cert } = makeSelfSigned(hosts, nowMs);
   const draft = `${path}.${process.pid}`;
   makeFolders(config.data_dir);
-  writeFileSync(draft, key + cert, { mode: 0o600, flush: true });
   try {
+    writeFileSync(draft, key + cert, { mode: 0o600, flush: true });
     linkSync(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;

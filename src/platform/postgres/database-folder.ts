@@ -3,7 +3,7 @@
 // the files go below /var/lib/postern, under a name that the data folder remembers. Where a database was made it stays,
 // whoever starts Postern later and whatever has become of the folders' modes: another place would be another, empty one.
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { makeFolders } from "../storage/make-folders.ts";
 
@@ -106,8 +106,13 @@ async function claim(folder: string, dataDir: string): Promise<void> {
   const path = join(folder, OWNER_FILE);
   const line = `${await realpath(dataDir)}\n`;
   if ((await readText(path, dataDir)) === line) return;
-  await writeFile(`${path}.${process.pid}`, line, { mode: 0o644, flush: true });
-  await rename(`${path}.${process.pid}`, path);
+  const draft = `${path}.${process.pid}`;
+  try {
+    await writeFile(draft, line, { mode: 0o644, flush: true });
+    await rename(draft, path);
+  } finally {
+    await rm(draft, { force: true });
+  }
 }
 
 async function readText(path: string, dataDir: string): Promise<string | null> {

@@ -125,12 +125,15 @@ function passwords(dataDir: string): Promise<{ admin: string; owner: string }> {
 async function agreed<T>(path: string, make: () => Promise<T>): Promise<T> {
   if ((await lstat(path).catch(() => null)) === null) {
     const draft = `${path}.${process.pid}`;
-    await writeFile(draft, `${JSON.stringify(await make())}\n`, { mode: 0o600, flush: true });
-    // Linked when whole.
-    await link(draft, path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw error;
-    });
-    await rm(draft, { force: true });
+    try {
+      await writeFile(draft, `${JSON.stringify(await make())}\n`, { mode: 0o600, flush: true });
+      // Linked when whole.
+      await link(draft, path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "EEXIST") throw error;
+      });
+    } finally {
+      await rm(draft, { force: true });
+    }
   }
   return JSON.parse(await readFile(path, "utf8"));
 }

@@ -272,7 +272,8 @@ async function launchUntilOldBackendsAreGone(server: Server): Promise<void> {
       );
     }
     if (!/shared memory block|"postmaster.pid" is empty/.test(lines) || performance.now() > deadline) {
-      throw new Error(`PostgreSQL did not start in ${server.cluster.data_dir}: ${lines || "it said nothing"}`);
+      const first = lines.includes("No space left on device") ? "its disk is full, make room on it.\n" : "";
+      throw new Error(`PostgreSQL did not start in ${server.cluster.data_dir}: ${first}${lines || "it said nothing"}`);
     }
     await sleep(POLL_MS * 10);
   }

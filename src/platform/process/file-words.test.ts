@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
+import { makeMasterKey } from "../../settings/master-key-file.ts";
+import { mergeEnvFile } from "../../setup/env-file.ts";
 import { fileWords, nearestFolder } from "./file-words.ts";
 
 let dir: string;
@@ -33,6 +35,23 @@ describe("a failure of the file system in words", () => {
     const path = join(mounted, "a", "data");
     const error = failureOf(() => mkdirSync(path, { recursive: true }));
     assert.equal(fileWords(error), `${path} cannot be made: ${mounted} is on a file system that is read-only`);
+  });
+
+  it("says that a disk is full, and leaves nothing of what did not fit on it", { skip }, (t) => {
+    const mounted = join(dir, "full");
+    mkdirSync(mounted);
+    assert.equal(spawnSync("mount", ["-t", "tmpfs", "-o", "size=4k", "none", mounted]).status, 0);
+    t.after(() => spawnSync("umount", [mounted]));
+    writeFileSync(join(mounted, "filling"), Buffer.alloc(4096));
+    assert.equal(
+      fileWords(failureOf(() => makeMasterKey(join(mounted, "master.key")))),
+      "the disk is full: make room on it",
+    );
+    const settings = join(mounted, "postern.env");
+    assert.throws(() => mergeEnvFile(settings, { POSTERN_HOSTNAME: "mail.example.eu" }), {
+      message: `${settings} is on a disk that is full.`,
+    });
+    assert.deepEqual(readdirSync(mounted), ["filling"]);
   });
 
   it("says of a folder that cannot be made which folder above it keeps it out, or that a file stands there", () => {

@@ -13,16 +13,21 @@ const WHY: Record<string, string> = {
   EDQUOT: "is on a disk whose quota is used up",
   EMFILE: "cannot be opened: this process has too many open files",
 };
+/** A write to a file that is open names none. */
+const WHY_UNNAMED: Record<string, string> = {
+  ENOSPC: "the disk is full: make room on it",
+  EDQUOT: "the quota of the disk is used up: make room on it",
+};
 /** No folder was made for what is above it. */
 const UNMADE = new Set(["ENOENT", "EACCES", "EPERM", "EROFS"]);
 /** Commands by root work as the owner of the data folder, who is somebody else. */
 const OF_USER = new Set(["EACCES", "EPERM"]);
 
-/** A sentence about `path` without a final point; null for a failure that is not about a file. */
+/** A sentence about `path` without a final point, or about the disk; null for a failure that is about neither. */
 export function fileWords(error: unknown, path?: string): string | null {
   const failure = error as NodeJS.ErrnoException;
   const at = path ?? failure.path;
-  if (at === undefined) return null;
+  if (at === undefined) return WHY_UNNAMED[failure.code ?? ""] ?? null;
   if (failure.syscall === "mkdir" && failure.code === "EEXIST") return `${at} is a file, where a folder should be`;
   // Node reports ENOENT for folders that are made with their parents, whatever kept it from making them.
   if (failure.syscall === "mkdir" && UNMADE.has(failure.code ?? "")) {

@@ -113,6 +113,16 @@ describe("a start that fails", () => {
     );
   });
 
+  it("names the data folder where a write to an open file finds the disk full", () => {
+    for (const code of ["ENOSPC", "EDQUOT"]) {
+      const failure = Object.assign(new Error(`${code}: no room, write`), { code, syscall: "write" });
+      assert.match(
+        String(explainStart(configOf({ DATABASE_URL: "postgresql://h/db" }), failure)),
+        /^Error: \/\S+ cannot be written: the .*disk is .*: make room on it\.$/,
+      );
+    }
+  });
+
   it("for another reason says what it said", () => {
     const bug = new Error("a bug");
     assert.equal(explainStart(configOf({ DATABASE_URL: "postgresql://h/db" }), bug), bug);

@@ -5,7 +5,10 @@ import type { Config } from "../../config.ts";
 import { connectionTrouble, databaseTrouble } from "../database/database-trouble.ts";
 import { databaseHost } from "../database/database-url.ts";
 import { clashesOf, nameOf, type Place, placesOf, portProblem } from "../net/places.ts";
+import { fileWords } from "./file-words.ts";
 
+/** Of the file system; PostgreSQL has codes of its own. */
+const FULL = new Set(["ENOSPC", "EDQUOT"]);
 const INSUFFICIENT_PRIVILEGE = "42501";
 
 type Failure = Error & {
@@ -27,6 +30,8 @@ export function explainStart(config: Config, error: unknown): unknown {
     const { says, remedy } = portProblem(place, failure.code ?? failure.message);
     return new Error(`${says} ${remedy}`, { cause: error });
   }
+  const full = failure.path === undefined && FULL.has(failure.code ?? "") ? fileWords(failure) : null;
+  if (full !== null) return new Error(`${config.data_dir} cannot be written: ${full}.`, { cause: error });
   if (config.database_url && isAboutDatabase(config.database_url, failure)) {
     const { why, remedy } = databaseTrouble(failure);
     const where = databaseHost(config.database_url);
