@@ -165,6 +165,9 @@ export async function tryDebian(file: string): Promise<Tried> {
     inside("systemd-analyze", "verify", "--man=no", unit);
     inside("systemd-analyze", "security", "--offline=yes", `--threshold=${EXPOSURE_MAX}`, unit);
   }
+  // As an upgrade is, for who runs only postern@… and has deleted the settings of the other one.
+  rmSync(join(root, "etc/postern/postern.env"));
+  inside("dpkg", "--install", "/postern.deb");
   inside("apt-get", "purge", "--yes", "postern");
   if (!existsSync(join(root, "var/lib/postern/master.key")))
     throw new Error("purging the package deleted the master key");
