@@ -4,7 +4,16 @@ import { after, before, describe, it } from "node:test";
 import pg from "pg";
 import { type TestDatabase, testDatabase } from "../../../test/support/database.ts";
 import { until } from "../../../test/support/until.ts";
-import { type Db, isDuplicate, isMissingValue, isRefusedBy, isUnavailable, openDb, whileUnavailable } from "./db.ts";
+import {
+  type Db,
+  isDuplicate,
+  isMissingValue,
+  isRefusedBy,
+  isUnavailable,
+  isUnreached,
+  openDb,
+  whileUnavailable,
+} from "./db.ts";
 
 let database: TestDatabase;
 let admin: pg.Client;
@@ -89,6 +98,49 @@ describe("a transaction", () => {
     });
     await assert.rejects(work, (error) => isUnavailable(error));
     assert.deepEqual(await db.query("select 1 as one"), [{ one: 1 }]);
+  });
+});
+
+describe("a database that lets nobody in", () => {
+  const asks = [(other: Db) => other.query("select 1"), (other: Db) => other.transaction((tx) => tx.query("select 1"))];
+  const refuseEach = async (url: string, code: string) => {
+    const other = openDb(url, { onError: () => undefined });
+    try {
+      for (const ask of asks) {
+        const error = await ask(other).then(
+          () => null,
+          (failure) => failure,
+        );
+        assert.equal(error?.code, code);
+        // Else what is tried again, such as mail that was taken, would be given up for what is no fault of its own.
+        assert.deepEqual([isUnavailable(error), isUnreached(error)], [true, true]);
+      }
+    } finally {
+      await other.close();
+    }
+  };
+
+  it("is away, and has done nothing: the password was changed", async () => {
+    const url = new URL(database.url);
+    url.password = "other";
+    await refuseEach(url.href, "28P01");
+  });
+
+  it("is away: it is gone, or takes no connections", async () => {
+    const gone = new URL(database.url);
+    gone.pathname = "/not_there";
+    await refuseEach(gone.href, "3D000");
+    await admin.query(`alter database ${nameOf(database.url)} allow_connections false`);
+    try {
+      await refuseEach(database.url, "55000");
+    } finally {
+      await admin.query(`alter database ${nameOf(database.url)} allow_connections true`);
+    }
+  });
+
+  it("is away: no name server tells where it is", async () => {
+    // Refused before a server is asked: a label has 63 characters at most.
+    await refuseEach(`postgresql://nobody@${"x".repeat(64)}.invalid/nothing`, "ENOTFOUND");
   });
 });
 

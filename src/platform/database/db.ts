@@ -78,14 +78,37 @@ export function isUuid(text: string): boolean {
   return UUID.test(text);
 }
 
+/** Failures to connect, whatever the reason: a name, a route, a certificate, a password, a role or database that is not admitted. */
+const unconnected = new WeakSet<object>();
+
+type Told = ((error: Error) => void) | ((error: null, client: pg.Client) => void);
+
+class Session extends pg.Client {
+  override connect(): Promise<pg.Client>;
+  override connect(callback: Told): void;
+  override connect(callback?: Told): Promise<pg.Client> | undefined {
+    if (callback === undefined) return super.connect().catch((error) => Promise.reject(noted(error)));
+    super.connect((error: Error) => (callback as (error: Error) => void)(noted(error)));
+    return undefined;
+  }
+}
+
+/** pg says null where there is none. */
+function noted(error: Error): Error {
+  if (error) unconnected.add(error);
+  return error;
+}
+
 /**
- * SQLSTATE classes 08 (connection), 57P (shutting down), 53 (resources), 25P03 (idle in a transaction), 57014 (a statement
- * out of time), CIINF (Citus: the cell moved to another server in the middle of a statement, which did nothing), and socket
- * errors: the database could not answer, as opposed to having refused.
+ * No connection came about, SQLSTATE classes 08 (connection), 57P (shutting down), 53 (resources), 25P03 and 25P04 (too long in
+ * a transaction), 57014 (a statement out of time), CIINF (Citus: the cell moved to another server in the middle of a
+ * statement, which did nothing), and socket errors: the database could not answer, as opposed to having refused.
  */
 export function isUnavailable(error: unknown): boolean {
   const code = (error as { code?: string })?.code ?? "";
-  if (/^(08...|57014|57P0.|53...|25P03|CIINF|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code)) return true;
+  if (isUnconnected(error)) return true;
+  if (/^(08...|57014|57P0.|53...|25P0[34]|CIINF|ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT)$/.test(code))
+    return true;
   if (isUnanswered(error)) return true;
   const message = (error as Error)?.message ?? "";
   return UNAVAILABLE_OF_PG.test(message) || (code === "XX000" && UNAVAILABLE_OF_CITUS.test(message));
@@ -156,8 +179,13 @@ export function isDeadlock(error: unknown): boolean {
 
 /** There was no connection to send the statement over, so that it did nothing; not where one broke. */
 export function isUnreached(error: unknown): boolean {
+  if (isUnconnected(error)) return true;
   if (/^(57P03|ECONNREFUSED|ENOENT)$/.test((error as { code?: string })?.code ?? "")) return true;
   return /timeout exceeded when trying to connect/.test((error as Error)?.message ?? "");
+}
+
+function isUnconnected(error: unknown): boolean {
+  return typeof error === "object" && error !== null && unconnected.has(error);
 }
 
 /** True if a unique constraint (by name, when given) refused the row: SQLSTATE 23505. */
@@ -278,6 +306,7 @@ function openPool(
   // Citus finds the server of a statement by its values: it makes no plan for all of them.
   const settings = [...ALWAYS, ...own].filter(([name]) => !(distributed && name === "plan_cache_mode"));
   const pool = new pg.Pool({
+    Client: Session,
     connectionString: pooler_url ?? url,
     ...KEEP_ALIVE,
     query_timeout: statement_ms + answer_ms,
