@@ -81,12 +81,12 @@ export function isUuid(text: string): boolean {
 /** Failures to connect, whatever the reason: a name, a route, a certificate, a password, a role or database that is not admitted. */
 const unconnected = new WeakSet<object>();
 
-type Told = ((error: Error) => void) | ((error: null, client: pg.Client) => void);
+type Callback = ((error: Error) => void) | ((error: null, client: pg.Client) => void);
 
 class Session extends pg.Client {
   override connect(): Promise<pg.Client>;
-  override connect(callback: Told): void;
-  override connect(callback?: Told): Promise<pg.Client> | undefined {
+  override connect(callback: Callback): void;
+  override connect(callback?: Callback): Promise<pg.Client> | undefined {
     if (callback === undefined) return super.connect().catch((error) => Promise.reject(noted(error)));
     super.connect((error: Error) => (callback as (error: Error) => void)(noted(error)));
     return undefined;

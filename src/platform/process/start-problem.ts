@@ -7,7 +7,7 @@ import { databaseHost } from "../database/database-url.ts";
 import { clashesOf, nameOf, type Place, placesOf, portProblem } from "../net/places.ts";
 import { fileWords } from "./file-words.ts";
 
-/** Of the file system; PostgreSQL has codes of its own. */
+/** Codes of the file system; PostgreSQL has its own for a full disk. */
 const FULL = new Set(["ENOSPC", "EDQUOT"]);
 const INSUFFICIENT_PRIVILEGE = "42501";
 
