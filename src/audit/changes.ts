@@ -7,7 +7,7 @@ export type Change = { field: string; before: string | null; after: string | nul
 
 const CHANGES_MAX = 100;
 const TEXT_CHARS_MAX = 300;
-/** Of a list in a body so many are read. */
+/** The most entries of a list that are kept. */
 const LISTED_MAX = 100;
 const FORMATS = new Set(["uuid", "date-time", "date"]);
 const TYPES = new Set(["boolean", "integer", "number"]);
