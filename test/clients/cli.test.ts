@@ -430,6 +430,23 @@ test("the program itself: a pipe gets JSON, and each shell its completions", asy
   assert.equal((await run(["completion", "cmd"])).status, 2);
 });
 
+test("fish offers what comes next, also behind an option and its value", { skip: fishIsMissing() }, async () => {
+  const script = spawnSync(process.execPath, [MAIN, "completion", "fish"], { encoding: "utf8" }).stdout;
+  const offered = (typed: string) => {
+    const ask = `${script}\ncomplete -C '${typed}'`;
+    const { stdout, stderr } = spawnSync("fish", ["--no-config", "-c", ask], { encoding: "utf8" });
+    assert.equal(stderr, "");
+    return stdout.trim().split("\n");
+  };
+  assert.deepEqual(offered("postern --profile test emails l"), ["list"]);
+  assert.deepEqual(offered("postern domains --json ver"), ["verify"]);
+  assert.deepEqual(offered("postern send --from a@b.example --to send --dry"), ["--dry-run"]);
+});
+
+function fishIsMissing(): string | false {
+  return spawnSync("fish", ["--version"]).status === 0 ? false : "fish is not installed (apt-get install fish)";
+}
+
 test("what every command takes may stand before the command, and between its words", async () => {
   const words = async (...args: string[]) => {
     const env = { ...process.env, POSTERN_API_KEY: api.live_key, POSTERN_BASE_URL: "http://127.0.0.1:9" };

@@ -67,7 +67,7 @@ function fish(choices: Choice[]): string {
 function __postern_at
   set -l path
   for word in (commandline -opc)[2..]
-    contains -- (string join ' ' $path $word) $__postern_paths; and set -a path $word
+    contains -- (string join -- ' ' $path $word) $__postern_paths; and set -a path $word
   end
   test "$path" = "$argv"
 end
