@@ -122,6 +122,23 @@ test("names of masked addresses are a person's, and only their switches are kept
   assert.match(noted.join("; "), /forged_mail: quarantine > warn/);
 });
 
+test("a password manager gives a masked address its owner's name, and the log keeps none", async () => {
+  const destination = "lena@home.example";
+  const asked = { name: "Lena's phone", environment: "live", kind: "mask", destination };
+  const { body: made } = await api.ask("POST", "/v1/api-keys", asked);
+  const as = { key: null, headers: { authentication: made.secret } };
+  const { body: options } = await api.ask("GET", "/api/v5/alias/options", undefined, as);
+  const { signed_suffix } = options.suffixes[0];
+  const mask = { alias_prefix: "shop", signed_suffix, name: "Lena Realname", note: "for shoes" };
+  const { body: alias, status } = await api.ask("POST", "/api/v3/alias/custom/new", mask, as);
+  assert.equal(status, 201, JSON.stringify(alias));
+  assert.equal((await api.ask("PATCH", `/api/aliases/${alias.id}`, { name: "Lena Othername" }, as)).status, 200);
+  const { entries } = await newest("limit=2");
+  const operations = entries.map(({ operation }: { operation: string }) => operation);
+  assert.deepEqual(operations, ["updateMaskedAlias", "createMaskedAlias"]);
+  assert.doesNotMatch(JSON.stringify(entries), /Realname|Othername|shoes/);
+});
+
 test("what failed, what only reads and what sends is no change", async () => {
   const { total } = await newest();
   assert.equal((await api.ask("POST", "/v1/webhooks", { url: "nonsense" })).status, 400);

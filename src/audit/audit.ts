@@ -71,10 +71,10 @@ function bodySchema({ routeOptions }: FastifyRequest): unknown {
   return routeOptions.schema?.body ?? {};
 }
 
-/** Names of masked addresses and of their contacts are people's. */
+/** Names of masked addresses and of their contacts are people's; operations without a tag are the password managers' ways to them. */
 function hasNames({ routeOptions }: FastifyRequest): boolean {
   const { tags = [] } = (routeOptions.schema ?? {}) as { tags?: readonly string[] };
-  return !tags.some((tag) => tag.startsWith("Masked"));
+  return tags.length > 0 && !tags.some((tag) => tag.startsWith("Masked"));
 }
 
 function whoAsks({ key_id, key_name, person }: Account) {
