@@ -95,6 +95,35 @@ test("what was changed is noted as it was before and after, and what stayed is n
   assert.deepEqual(await newestChanges(), ["name: first name > second name"]);
 });
 
+test("what is cleared is noted, a long list is compared to its end, and a text that is not kept is no nothing", async () => {
+  const { body: domain } = await api.ask("POST", "/v1/domains", { domain: "cleared.example", type: "inbound" });
+  const spam = `/v1/domains/${domain.id}/spam`;
+  await api.ask("PUT", spam, { thresholds: { reject: 12 } });
+  assert.equal((await api.ask("PUT", spam, { thresholds: { reject: null } })).status, 200);
+  assert.deepEqual(await newestChanges(), ["thresholds.reject: 12 > null"]);
+  await api.ask("PUT", spam, { thresholds: { reject: null } });
+  assert.deepEqual(await newestChanges(), []);
+
+  const hooks: string[] = [];
+  for (let n = 0; n < 10; n += 1) {
+    const { body } = await api.ask("POST", "/v1/webhooks", { url: `https://h${n}.example/` });
+    hooks.push(body.webhook.id);
+  }
+  const path = `/v1/domains/${domain.id}`;
+  assert.equal((await api.ask("PUT", path, { catch_all_webhook_ids: hooks.slice(0, 9) })).status, 200);
+  await api.ask("PUT", path, { catch_all_webhook_ids: [...hooks.slice(0, 8), hooks[9]] });
+  assert.equal((await newestChanges()).length, 1, "only the ninth is another one");
+
+  const { body: key } = await api.ask("POST", "/v1/api-keys", { name: "shop", environment: "live" });
+  const rename = (name: string) => api.ask("PUT", `/v1/api-keys/${key.key.id}`, { name });
+  await rename("for anna@person.example");
+  assert.deepEqual(await newestChanges(), ["name: shop > …"]);
+  await rename("for zoe@person.example");
+  assert.deepEqual(await newestChanges(), ["name: … > …"]);
+  await rename("shop");
+  assert.deepEqual(await newestChanges(), ["name: … > shop"]);
+});
+
 test("the values of a template's texts, of a relay's password and of what a person wrote are not kept", async () => {
   const texts = { name: "Plain", subject: "Dear <b>Anna</b>", html_body: "<p>private</p>", active: true };
   await api.ask("POST", "/v1/templates", texts);

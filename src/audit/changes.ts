@@ -7,14 +7,12 @@ export type Change = { field: string; before: string | null; after: string | nul
 
 const CHANGES_MAX = 100;
 const TEXT_CHARS_MAX = 300;
-/** The most entries of a list that are kept. */
-const LISTED_MAX = 100;
 const FORMATS = new Set(["uuid", "date-time", "date"]);
 const TYPES = new Set(["boolean", "integer", "number"]);
 /** Fields of a body that the record shows under another name. */
 const SHOWN_AS: Record<string, string> = { events: "event_types" };
 /** What things are called. */
-const NAMES = new Set(["name", "slug", "selector", "ip_pool"]);
+const NAMES = new Set(["name", "slug", "selector", "new_selector", "ip_pool"]);
 
 type Fields = Record<string, unknown>;
 
@@ -29,25 +27,32 @@ export function changesOf(
 ): Change[] {
   if (!isFields(body)) return [];
   const was = recordWith(before, Object.keys(body));
-  return read(schema as JsonSchema, body, was, { path: "", hasNames }).slice(0, CHANGES_MAX);
+  const kept = read(schema as JsonSchema, body, was, { path: "", hasNames });
+  return kept.flatMap(({ field, old, value }) => changeOf(field, old, value)).slice(0, CHANGES_MAX);
 }
 
-/** True if `changesOf` could keep a value of this body. */
+/** True if `changesOf` could keep a value of this body, or of the record before it. */
 export function showsValues(schema: unknown, body: unknown, hasNames: boolean): boolean {
   return isFields(body) && read(schema as JsonSchema, body, undefined, { path: "", hasNames }).length > 0;
 }
 
 /** The same of two records, for the members that are named. */
 export function changesBetween<R extends object>(before: R, after: R, names: readonly (keyof R & string)[]): Change[] {
-  return names.flatMap((field) => {
-    const [was, is] = [textOf(before[field]), textOf(after[field])];
-    return was === is ? [] : { field, before: was, after: is };
-  });
+  return names.flatMap((field) => changeOf(field, before[field], after[field]));
+}
+
+/** Compared is all of the two values, also what is not kept of them. */
+function changeOf(field: string, old: unknown, value: unknown): Change[] {
+  const [was, is] = [textOf(old), textOf(value)];
+  return was === is ? [] : [{ field, before: shown(was), after: shown(is) }];
 }
 
 type Place = { path: string; hasNames: boolean };
 
-function read({ properties }: JsonSchema, body: Fields, was: Fields | undefined, { path, hasNames }: Place): Change[] {
+/** A value whose text may be kept, and what stood there before. */
+type Kept = { field: string; old: unknown; value: unknown };
+
+function read({ properties }: JsonSchema, body: Fields, was: Fields | undefined, { path, hasNames }: Place): Kept[] {
   return Object.entries(body).flatMap(([name, value]) => {
     const schema = Object.hasOwn(properties ?? {}, name) ? properties?.[name] : undefined;
     if (schema === undefined) return [];
@@ -56,9 +61,7 @@ function read({ properties }: JsonSchema, body: Fields, was: Fields | undefined,
     if (isFields(value)) {
       return read(schema, value, isFields(old) ? old : undefined, { path: `${field}.`, hasNames });
     }
-    if (!isKept(schema) && !(hasNames && NAMES.has(name))) return [];
-    const [before, after] = [textOf(old), textOf(value)];
-    return before === after ? [] : [{ field, before, after }];
+    return isKept(schema) || (hasNames && NAMES.has(name)) ? [{ field, old, value }] : [];
   });
 }
 
@@ -69,13 +72,16 @@ function isKept({ type, format, enum: words, items, anyOf }: JsonSchema): boolea
   return type !== undefined && (TYPES.has(type) || (format !== undefined && FORMATS.has(format)));
 }
 
-/** Whatever is written freely may hold an address of a person. */
 function textOf(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (value instanceof Date) return value.toISOString();
-  const text = Array.isArray(value) ? value.slice(0, LISTED_MAX).join(", ") : String(value);
-  if (text.includes("@")) return null;
-  return text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
+  return Array.isArray(value) ? value.join(", ") : String(value);
+}
+
+/** Whatever is written freely may hold an address of a person; `…` stands for what is not kept. */
+function shown(text: string | null): string | null {
+  if (text?.includes("@")) return "…";
+  return text !== null && text.length > TEXT_CHARS_MAX ? `${text.slice(0, TEXT_CHARS_MAX)}…` : text;
 }
 
 /** The record of an answer that has one of these members: the answer itself, or what it holds. */
