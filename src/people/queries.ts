@@ -140,11 +140,13 @@ export function forgetTries(db: Query, name: Buffer) {
 
 export type NewSession = { digest: Buffer; id: string; person_id: string; at: Date; ip: string; user_agent: string };
 
-export function insertSession(db: Query, row: NewSession) {
+/** `password`: only while it is the person's; it waits for who is changing it. Touches no row then. */
+export function insertSession(db: Query, row: NewSession, password: string | null) {
   return db.execute(
     `insert into person_session (digest, id, person_id, created_at, seen_at, proved_at, ip, user_agent)
-     values ($1, $2, $3, $4, $4, $4, $5, $6)`,
-    [row.digest, row.id, row.person_id, row.at, row.ip, row.user_agent],
+     select $1, $2, id, $4, $4, $4, $5, $6 from person
+      where id = $3 and ($7::text is null or password = $7) for share on conflict (digest) do nothing`,
+    [row.digest, row.id, row.person_id, row.at, row.ip, row.user_agent, password],
   );
 }
 

@@ -107,7 +107,7 @@ async function comeBack(world: PeopleWorld, oidc: Oidc, request: FastifyRequest,
   setKept(request, reply, null);
   const { claims, asking } = await oidc.read(request.url.split("?")[1] ?? "", kept);
   const personId = await personOf(world, request, claims);
-  if (asking.proves === null) await beginAndTell(world, request, reply, personId);
+  if (asking.proves === null) await beginAndTell(world, request, reply, { id: personId, password: null });
   else await prove(world, request, asking, personId);
   return asking.to;
 }

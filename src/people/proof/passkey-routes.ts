@@ -156,7 +156,8 @@ function mountSigningIn(api: Api, world: PeopleWorld): void {
     },
     async (request, reply) => {
       requireTls(world, request);
-      return beginAndTell(world, request, reply, await personBehind(world, request, request.body.passkey));
+      const id = await personBehind(world, request, request.body.passkey);
+      return beginAndTell(world, request, reply, { id, password: null });
     },
   );
 }

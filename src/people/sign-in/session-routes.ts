@@ -27,8 +27,8 @@ import {
   Token,
 } from "../schemas.ts";
 import type { PeopleWorld, Session } from "../types.ts";
-import { findSession, provedUntil, sessionBounds, startSession, tokenDigest } from "./sessions.ts";
-import { proveAgain, signIn } from "./sign-in.ts";
+import { findSession, provedUntil, type Shown, sessionBounds, startSession, tokenDigest } from "./sessions.ts";
+import { proveAgain, signIn, wrongPassword } from "./sign-in.ts";
 
 const tags = ["Sign-in"];
 const OPEN = { needs: "nobody" } as const;
@@ -60,8 +60,7 @@ function mountSignIn(api: Api, world: PeopleWorld): void {
     },
     async (request, reply) => {
       requireTls(world, request);
-      const { id } = await signIn(world, request.body, request.ip);
-      return beginAndTell(world, request, reply, id);
+      return beginAndTell(world, request, reply, await signIn(world, request.body, request.ip));
     },
   );
 
@@ -178,7 +177,7 @@ function mountLinks(api: Api, world: PeopleWorld): void {
       if (used.kind === "reset" && person && hasSecondFactor(person)) {
         throw new Refusal("not_signed_in", "the password is set: sign in with it and a code");
       }
-      return begin(world, request, reply, used.person_id);
+      return begin(world, request, reply, { id: used.person_id, password: null });
     },
   );
 }
@@ -268,23 +267,24 @@ function mountList(api: Api, world: PeopleWorld): void {
 }
 
 /** The same for somebody who signs in, and is mailed where it is from a place that is new. */
-export async function beginAndTell(world: PeopleWorld, request: FastifyRequest, reply: FastifyReply, personId: string) {
+export async function beginAndTell(world: PeopleWorld, request: FastifyRequest, reply: FastifyReply, who: Shown) {
   const client = clientOf(request);
-  const known = await queries.listSessions(world.db, personId, sessionBounds(world));
-  const begun = await begin(world, request, reply, personId);
+  const known = await queries.listSessions(world.db, who.id, sessionBounds(world));
+  const begun = await begin(world, request, reply, who);
   const isKnown = known.some(
     ({ ip, user_agent }) => ip === client.ip && user_agent === client.user_agent.slice(0, 300),
   );
-  const [person] = isKnown ? [] : await queries.findPerson(world.db, personId);
+  const [person] = isKnown ? [] : await queries.findPerson(world.db, who.id);
   if (person) mailNewSignIn(world, person, client).catch((err) => world.log.warn({ err }, "no mail about a sign-in"));
   return begun;
 }
 
 /** A new session in place of the one that the browser may have had. */
-async function begin(world: PeopleWorld, request: FastifyRequest, reply: FastifyReply, personId: string) {
+async function begin(world: PeopleWorld, request: FastifyRequest, reply: FastifyReply, who: Shown) {
   const old = readCookie(request);
   if (old !== null) await queries.endSession(world.db, tokenDigest(old));
-  const token = await startSession(world, personId, clientOf(request));
+  const token = await startSession(world, who, clientOf(request));
+  if (token === null) throw wrongPassword();
   setCookie(request, reply, token);
   const session = await findSession(world, token);
   if (!session) throw new Error("a session that was begun is not there");

@@ -16,18 +16,21 @@ const USER_AGENT_MAX = 300;
 
 type SessionWorld = Pick<World, "db" | "clock" | "random" | "log">;
 
-/** Begins one, and answers its token. */
-export async function startSession(world: SessionWorld, personId: string, client: Client): Promise<string> {
+/** Who a session is for. `password`: as it was kept when they showed it; null where something else let them in. */
+export type Shown = { id: string; password: string | null };
+
+/** Begins one, and answers its token; null where the password that was shown is none any more. */
+export async function startSession(world: SessionWorld, who: Shown, client: Client): Promise<string | null> {
   const token = newToken(world);
-  await queries.insertSession(world.db, {
+  const row = {
     digest: tokenDigest(token),
     id: world.random.uuid(),
-    person_id: personId,
+    person_id: who.id,
     at: new Date(world.clock.now()),
     ip: client.ip,
     user_agent: client.user_agent.slice(0, USER_AGENT_MAX),
-  });
-  return token;
+  };
+  return (await queries.insertSession(world.db, row, who.password)) > 0 ? token : null;
 }
 
 /** The session of a token that somebody sent, or null. */

@@ -21,11 +21,15 @@ export async function signIn(
   await countTry(world, address, ip);
   const [person] = await queries.findPersonByEmail(world.db, address);
   if (!(await isPassword(proof.password, person?.password ?? null)) || !person) {
-    throw new Refusal("sign_in_failed", "the address or the password is not right");
+    throw wrongPassword();
   }
   await checkCode(world, person, proof.code);
   await forgetTries(world, address, ip);
   return person;
+}
+
+export function wrongPassword(): Refusal {
+  return new Refusal("sign_in_failed", "the address or the password is not right");
 }
 
 /** The person of the session shows again who they are. */
