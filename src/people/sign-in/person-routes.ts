@@ -40,7 +40,8 @@ export function mountPerson(api: Api, world: World): void {
         operationId: "changePassword",
         tags,
         summary: "Set a new password",
-        description: "All other sessions of the person end. 403 `proof_needed`: show the old one first.",
+        description:
+          "All other sessions of the person end, and links for a new password. 403 `proof_needed`: show the old one first.",
         body: Closed({ password: Password }),
         response: answers({ 200: SessionShown }),
       },
@@ -48,8 +49,12 @@ export function mountPerson(api: Api, world: World): void {
     async ({ session, body }) => {
       const { id, email } = session.person;
       judgePassword("password", body.password, email);
-      await queries.setPassword(world.db, id, await hashPassword(world, body.password));
-      await queries.endSessions(world.db, id, session.digest);
+      const password = await hashPassword(world, body.password);
+      await world.db.transaction(async (tx) => {
+        await queries.setPassword(tx, id, password);
+        await queries.endSessions(tx, id, session.digest);
+        await queries.dropUnusedLinks(tx, "reset", id);
+      });
       return freshly(world, session);
     },
   );

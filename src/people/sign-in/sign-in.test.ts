@@ -42,3 +42,13 @@ test("who signs in with a password while it is replaced is not in afterwards", a
   assert.equal((await thief.ask("GET", "/dashboard/api/session")).status, 401);
   assert.equal((await owner.ask("GET", "/dashboard/api/sessions")).body.sessions.length, 1);
 });
+
+test("a link for a new password ends when the person sets one in the dashboard", async () => {
+  const owner = browserOf(api);
+  assert.equal((await owner.ask("POST", "/dashboard/api/sign-in", { email: EMAIL, password: NEW })).status, 200);
+  const [person] = await findPersonByEmail(api.world.db, EMAIL);
+  const token = (await makeMailedReset(api.world, person!)).split("#")[1];
+  assert.equal((await owner.ask("PUT", "/dashboard/api/person/password", { password: PASSWORD })).status, 200);
+  const used = await browserOf(api).ask("POST", "/dashboard/api/links/use", { token, password: NEW });
+  assert.equal(used.status, 404);
+});
