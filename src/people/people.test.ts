@@ -60,6 +60,14 @@ describe("the set-up link", () => {
     assert.deepEqual(codeOf(again), [404, "not_found"]);
   });
 
+  it("makes who belongs to the organization already its owner, and operator", async () => {
+    const viewer = await member("viewer");
+    const token = tokenOf(await makeSetUpLink(api.world, api.org_id));
+    const used = await viewer.ask("POST", "/dashboard/api/links/use", { token });
+    assert.equal(used.status, 200, JSON.stringify(used.body));
+    assert.deepEqual([used.body.person.is_operator, used.body.organizations[0].role], [true, "owner"]);
+  });
+
   it("is over after 24 hours, and when a later one was made", async () => {
     const early = tokenOf(await makeSetUpLink(api.world, api.org_id));
     const later = tokenOf(await makeSetUpLink(api.world, api.org_id));

@@ -320,10 +320,11 @@ export function dropUnusedLinks(db: Query, kind: LinkKind, personId: string | nu
 
 export type MembershipRow = { org_id: string; role: PersonRole; sees_bodies: boolean };
 
+/** Who belongs to it already keeps their role, but becomes owner where that is the one given. */
 export function insertMembership(tx: Tx, row: { org_id: string; person_id: string; role: PersonRole; at: Date }) {
   return tx.execute(
     `insert into membership (org_id, person_id, role, created_at) values ($1, $2, $3, $4)
-     on conflict (org_id, person_id) do nothing`,
+     on conflict (org_id, person_id) do update set role = excluded.role where excluded.role = 'owner'`,
     [row.org_id, row.person_id, row.role, row.at],
   );
 }
