@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { inheritedEnv } from "../../test/support/inherited-env.ts";
+import { browserOf, setUp } from "../../test/support/people.ts";
 import { rawSmtp } from "../../test/support/raw-smtp.ts";
 import { processedMail, type Receiving, startTestReceiving, takenId } from "../../test/support/receiving.ts";
 import { seal } from "../backup/envelope.ts";
@@ -54,6 +55,29 @@ test("what is done once is answered in one object", () => {
   assert.deepEqual(answerOf("settings", "inbound_retention_days", "default"), { ...setting, value: null });
   const { status, stdout, stderr } = postern(["settings", "nonsense", "1", "--json"]);
   assert.deepEqual([status, stdout, /there is no setting 'nonsense'/.test(stderr)], [2, "", true]);
+});
+
+test("a link for a new password is in the audit logs of the person's organizations: who made it, and from where it was used", async () => {
+  const { api } = r;
+  const there = await api.organization();
+  await setUp(api, "ann@example.net");
+  await setUp(api, "bea@example.net", there.org_id);
+  const browser = browserOf(api, { ip: "198.51.100.7" });
+  const use = (link: string, password: string) =>
+    browser.ask("POST", "/dashboard/api/links/use", { token: link.split("#")[1], password });
+  for (const more of [[], ["--second-factors"]]) {
+    const { link } = answerOf("people", "reset", "Bea@example.net", ...more);
+    const used = await use(link, `a new password${more}`);
+    assert.equal(used.status, 200, JSON.stringify(used.body));
+    const { id } = used.body.person;
+    const { body } = await api.ask("GET", "/v1/audit-log?limit=2", undefined, { key: there.live_key });
+    const [using, making] = body.entries;
+    assert.deepEqual([making.operation, making.target], [["people reset", ...more].join(" "), { id }]);
+    assert.deepEqual([using.operation, using.name, using.ip], ["resetPassword", "bea@example.net", "198.51.100.7"]);
+    assert.ok(!JSON.stringify([making, using.target, using.changes]).includes("bea@"));
+  }
+  const others = JSON.stringify((await api.ask("GET", "/v1/audit-log?limit=100")).body);
+  assert.doesNotMatch(others, /people reset|resetPassword|bea@/);
 });
 
 test("mail of the operator is listed, and one of them is given whole", async () => {

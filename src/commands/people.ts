@@ -49,6 +49,10 @@ function resetPersonCommand(email: string, options: { json?: boolean; secondFact
   return withWorld(async (world) => {
     const made = await makeResetLink(world, email, options.secondFactors ?? false);
     if (!made) throw new Error(`nobody has the address ${email}; \`postern people list\` shows who there is`);
+    // Somebody who sees the link could use it in the person's name.
+    const command = options.secondFactors ? "people reset --second-factors" : "people reset";
+    const target = { id: made.person_id };
+    for (const org_id of made.org_ids) await noteCommand(world, org_id, { command, target });
     const text = "With this link the person sets a new password. It works once, for 24 hours.";
     console.log(options.json ? JSON.stringify({ link: made.link }) : `${text}\n  ${made.link}`);
   });

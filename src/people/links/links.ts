@@ -4,7 +4,7 @@
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
 import { openOrganization } from "../../accounts/accounts.ts";
 import { readLine } from "../../http/one-line.ts";
-import { isDuplicate, type Tx } from "../../platform/database/db.ts";
+import { isDuplicate, type Query, type Tx } from "../../platform/database/db.ts";
 import { invalid, Refusal } from "../../platform/refusal.ts";
 import type { World } from "../../platform/world.ts";
 import { dropPasskeys } from "../proof/passkey-queries.ts";
@@ -47,15 +47,23 @@ export async function firstSetUpLink(world: LinkWorld, orgId: string): Promise<s
   return people && people.total > 0 ? null : makeSetUpLink(world, orgId);
 }
 
-/** A link with which the person sets a new password; `drops_factors`: and is rid of a lost authenticator app. Null: nobody has the address. */
+/**
+ * A link with which the person sets a new password; `drops_factors`: and is rid of a lost authenticator app. With the
+ * organizations of the person, in whose audit logs it belongs. Null: nobody has the address.
+ */
 export async function makeResetLink(
   world: LinkWorld,
   email: string,
   drops_factors: boolean,
-): Promise<{ link: string; person_id: string } | null> {
+): Promise<{ link: string; person_id: string; org_ids: string[] } | null> {
   const [person] = await queries.findPersonByEmail(world.db, email.trim().toLowerCase());
   if (!person) return null;
-  return { link: await makeReset(world, person, { drops_factors, is_mailed: false }), person_id: person.id };
+  const link = await makeReset(world, person, { drops_factors, is_mailed: false });
+  return { link, person_id: person.id, org_ids: await organizationIds(world, person.id) };
+}
+
+async function organizationIds({ db }: { db: Query }, personId: string): Promise<string[]> {
+  return (await queries.membershipsOf(db, personId)).map(({ org_id }) => org_id);
 }
 
 /** The same to be mailed, and shown to nobody. */
@@ -153,8 +161,8 @@ export type LinkUse = {
   /** What somebody who signs up calls theirs, and will send. */
   organization?: { name: string; purpose: string };
 };
-/** `changed`: the organization that somebody joined, for its audit log. */
-export type UsedLink = { person_id: string; kind: LinkKind; joined: string | null };
+/** `noted_in`: the organizations in whose audit logs it belongs: the one that somebody joined, or those of who has a new password. */
+export type UsedLink = { person_id: string; kind: LinkKind; noted_in: string[] };
 
 /**
  * Does what the link is for, once. `as`: who is signed in; somebody who has a password already takes an invitation that way, so
@@ -176,7 +184,9 @@ export async function useLink(world: LinkWorld, use: LinkUse, as: PersonRow | nu
       if (link.kind === "reset") await afterReset(tx, link, person_id);
       const org_id = asked === null ? link.org_id : await openOrganization(world, tx, asked);
       if (link.kind !== "reset") await join(world, tx, { ...link, org_id }, person_id);
-      return { person_id, kind: link.kind, joined: org_id };
+      const joined = org_id === null ? [] : [org_id];
+      const noted_in = link.kind === "reset" ? await organizationIds({ db: tx }, person_id) : joined;
+      return { person_id, kind: link.kind, noted_in };
     });
   } catch (error) {
     if (isDuplicate(error, "person_email")) throw signInFirst();

@@ -3,7 +3,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { organizationAccounts } from "../../accounts/accounts.ts";
-import { notePerson } from "../../audit/audit.ts";
+import { notePersonInAll } from "../../audit/audit.ts";
 import { AnswerOf, type Api, answers, Closed, IdParams, Named } from "../../http/http.ts";
 import { isUuid } from "../../platform/database/db.ts";
 import { notFound, Refusal } from "../../platform/refusal.ts";
@@ -26,7 +26,7 @@ import {
   SessionShown,
   Token,
 } from "../schemas.ts";
-import type { PeopleWorld, Session } from "../types.ts";
+import type { LinkKind, PeopleWorld, Session } from "../types.ts";
 import { findSession, provedUntil, type Shown, sessionBounds, startSession, tokenDigest } from "./sessions.ts";
 import { proveAgain, signIn, wrongPassword } from "./sign-in.ts";
 
@@ -117,6 +117,14 @@ const LinkUsed = Closed({
   purpose: Type.Optional(Type.String({ maxLength: 1_000, description: "What will be sent, and to whom" })),
 });
 
+/** What the audit log calls the use of a link. */
+const ACTS: Record<LinkKind, string> = {
+  set_up: "joinOrganization",
+  invitation: "joinOrganization",
+  sign_up: "signUp",
+  reset: "resetPassword",
+};
+
 function mountLinks(api: Api, world: PeopleWorld): void {
   api.post(
     "/dashboard/api/links/look-up",
@@ -166,13 +174,9 @@ function mountLinks(api: Api, world: PeopleWorld): void {
       };
       const used = await useLink(world, use, session?.person ?? null);
       const [person] = await queries.findPerson(world.db, used.person_id);
-      if (used.joined !== null && person)
-        await notePerson(world, used.joined, {
-          person,
-          request,
-          operation: used.kind === "sign_up" ? "signUp" : "joinOrganization",
-          target: { id: person.id },
-        });
+      const operation = ACTS[used.kind];
+      if (person)
+        await notePersonInAll(world, used.noted_in, { person, request, operation, target: { id: person.id } });
       // Who lost the password may have lost the phone as well: a reset does not go round the second factor.
       if (used.kind === "reset" && person && hasSecondFactor(person)) {
         throw new Refusal("not_signed_in", "the password is set: sign in with it and a code");
