@@ -234,7 +234,7 @@ type AuditEntry struct {
 	Target    AuditTarget `json:"target"`
 	// Names of the fields that were given
 	Fields []string `json:"fields"`
-	// No free text, address or secret is kept
+	// No free text, address (`…`) or secret
 	Changes []AuditChange `json:"changes"`
 	// X-Request-ID of the answer
 	RequestID *string `json:"request_id"`

@@ -1197,7 +1197,7 @@ func (r *InboundResource) Raw(ctx context.Context, id string, options ...Request
 
 // Release: Let a mail out of quarantine; it goes on as if it had not been suspected. With the rules, the alias
 // and the endpoints as they are now. Mail to a masked address goes to its mailboxes and is then forgotten; while
-// the alias is switched off, or none of its mailboxes is confirmed, it stays in quarantine.
+// the alias is off or deleted, or no mailbox of it confirmed, it stays in quarantine.
 func (r *InboundResource) Release(ctx context.Context, id string, options ...RequestOption) (*InboundEmail, error) {
 	var answer struct {
 		Inside *InboundEmail `json:"email"`

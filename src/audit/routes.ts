@@ -47,7 +47,7 @@ const Entry = Named(
       }),
     ),
     fields: Type.Array(Type.String(), { description: "Names of the fields that were given" }),
-    changes: Type.Array(AuditChange, { description: "No free text, address or secret is kept" }),
+    changes: Type.Array(AuditChange, { description: "No free text, address (`…`) or secret" }),
     request_id: Nullable(Type.String({ format: "uuid", description: "X-Request-ID of the answer" })),
   }),
 );

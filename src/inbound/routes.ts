@@ -192,7 +192,7 @@ function mountChanging(api: Api, world: World, inbound: Inbound): void {
         operationId: "releaseInboundEmail",
         summary: "Let a mail out of quarantine; it goes on as if it had not been suspected",
         description:
-          "With the rules, the alias and the endpoints as they are now. Mail to a masked address goes to its mailboxes and is then forgotten; while the alias is switched off, or none of its mailboxes is confirmed, it stays in quarantine.",
+          "With the rules, the alias and the endpoints as they are now. Mail to a masked address goes to its mailboxes and is then forgotten; while the alias is off or deleted, or no mailbox of it confirmed, it stays in quarantine.",
         response: answers({ 200: One }, [404, 409]),
       },
     },

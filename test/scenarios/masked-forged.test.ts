@@ -7,6 +7,7 @@ import PostalMime from "postal-mime";
 import { dkimRecord, generateDkimKey } from "../../src/mail/dkim/key.ts";
 import { readRelease } from "../../src/masked/held/release.ts";
 import { C, D, IP_C, IP_D, type MaskedStage, startMaskedStage } from "../support/masked-stage.ts";
+import { until } from "../support/until.ts";
 
 /** Its domain asks for quarantine, and lets nobody send from here. */
 const FORGED = "bank@asks.example";
@@ -100,6 +101,27 @@ test("the notice has a link that lets the mail through, once and for a day, by i
   const token = old.slice("/masked/release/".length);
   assert.ok(readRelease(s.api.world, token));
   assert.equal(readRelease(late, token), null);
+});
+
+test("mail whose alias was deleted stays in quarantine when it is released, and is forwarded once the alias is back", async () => {
+  const a = await s.alias();
+  await send(FORGED, a.full);
+  const path = new URL(/https?:\S+\/masked\/release\/\S+/.exec((await read()).text ?? "")?.[0] ?? "").pathname;
+  const { body } = await s.api.ask("GET", `/v1/inbound-emails?status=quarantined&to=${a.full}`);
+  const mail = `/v1/inbound-emails/${body.emails[0].id}`;
+  assert.equal((await s.api.ask("DELETE", `/v1/masked/aliases/${a.id}`)).status, 200);
+  const kept = async () => (await s.api.ask("GET", mail)).body.email;
+  const { subject, from_address } = await kept();
+  for (const release of [`${mail}/release`, path]) {
+    assert.equal((await s.api.ask("POST", release)).status, 200);
+    await s.settle();
+    const is = await until("it is looked at", async () => ((await kept())?.status === "processing" ? null : kept()));
+    assert.deepEqual([is?.status, is?.subject, is?.from_address], ["quarantined", subject, from_address]);
+  }
+  assert.equal(s.sink.messages.length, 1, "the notice");
+  assert.equal((await s.api.ask("POST", `/v1/masked/aliases/${a.id}/restore`)).status, 200);
+  assert.equal((await s.api.ask("POST", path, undefined, { key: null })).status, 200);
+  assert.match((await read(1)).text ?? "", /Pay now/);
 });
 
 test("there are five such notices a day for an alias, and who is blocked brings none", async () => {

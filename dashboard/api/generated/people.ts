@@ -404,7 +404,7 @@ export interface paths {
         get?: never;
         /**
          * Set a new password
-         * @description All other sessions of the person end. 403 `proof_needed`: show the old one first.
+         * @description All other sessions of the person end, and links for a new password. 403 `proof_needed`: show the old one first.
          */
         put: operations["changePassword"];
         post?: never;

@@ -1867,7 +1867,7 @@ export interface paths {
         put?: never;
         /**
          * Let a mail out of quarantine; it goes on as if it had not been suspected
-         * @description With the rules, the alias and the endpoints as they are now. Mail to a masked address goes to its mailboxes and is then forgotten; while the alias is switched off, or none of its mailboxes is confirmed, it stays in quarantine.
+         * @description With the rules, the alias and the endpoints as they are now. Mail to a masked address goes to its mailboxes and is then forgotten; while the alias is off or deleted, or no mailbox of it confirmed, it stays in quarantine.
          */
         post: operations["releaseInboundEmail"];
         delete?: never;
@@ -2353,7 +2353,7 @@ export interface components {
             target: components["schemas"]["AuditTarget"];
             /** @description Names of the fields that were given */
             fields: string[];
-            /** @description No free text, address or secret is kept */
+            /** @description No free text, address (`…`) or secret */
             changes: components["schemas"]["AuditChange"][];
             /**
              * Format: uuid

@@ -179,9 +179,13 @@ function isForgottenAtOnce({ alone, environment }: ArrivedMail): boolean {
   return alone && environment === "live";
 }
 
-/** Mail for an alias that was deleted since it was taken: dropped, and nothing of it stays. */
+/**
+ * Mail for an alias that was deleted since it was taken: dropped, and nothing of it stays. What somebody released goes back into
+ * quarantine as it was: the alias may be restored.
+ */
 export function gone(world: CarryWorld, mail: ArrivedMail) {
   const { org_id, id } = mail;
+  if (mail.released) return { ...outcomeOf("quarantined", "the alias was deleted", {}), found: undefined };
   if (isForgottenAtOnce(mail)) return outcomeOf("dropped", "the alias was deleted", { forgets: true });
   const also = (tx: Tx) => insertTraces(world, tx, [{ org_id, id, kind: "received" }]);
   return outcomeOf("dropped", "the alias was deleted", { also });

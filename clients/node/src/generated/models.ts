@@ -128,7 +128,7 @@ export type AuditEntry = {
   target: AuditTarget;
   /** Names of the fields that were given */
   fields: string[];
-  /** No free text, address or secret is kept */
+  /** No free text, address (`…`) or secret */
   changes: AuditChange[];
   /** X-Request-ID of the answer */
   request_id: string | null;

@@ -433,8 +433,8 @@ class AsyncInbound:
     async def release(self, id: str, *, options: Optional[RequestOptions] = None) -> m.InboundEmail:
         """Let a mail out of quarantine; it goes on as if it had not been suspected. With the rules,
         the alias and the endpoints as they are now. Mail to a masked address goes to its mailboxes
-        and is then forgotten; while the alias is switched off, or none of its mailboxes is
-        confirmed, it stays in quarantine."""
+        and is then forgotten; while the alias is off or deleted, or no mailbox of it confirmed, it
+        stays in quarantine."""
         answer: m.InboundEmail = inside(await self._transport.request(Call("POST", f"/v1/inbound-emails/{segment(id)}/release"), options), "email")
         return answer
 

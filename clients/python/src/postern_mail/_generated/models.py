@@ -174,7 +174,7 @@ _AuditEntryRequired = TypedDict("_AuditEntryRequired", {
     "target": "AuditTarget",
     # Names of the fields that were given
     "fields": "List[str]",
-    # No free text, address or secret is kept
+    # No free text, address (`…`) or secret
     "changes": "List[AuditChange]",
     # X-Request-ID of the answer
     "request_id": "Optional[str]",

@@ -684,8 +684,7 @@ module Postern
 
       # Let a mail out of quarantine; it goes on as if it had not been suspected. With the rules, the alias
       # and the endpoints as they are now. Mail to a masked address goes to its mailboxes and is then
-      # forgotten; while the alias is switched off, or none of its mailboxes is confirmed, it stays in
-      # quarantine.
+      # forgotten; while the alias is off or deleted, or no mailbox of it confirmed, it stays in quarantine.
       # @param id [String]
       # @return [Record]
       def release(id, options: {})
