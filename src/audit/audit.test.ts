@@ -166,6 +166,18 @@ test("a password manager gives a masked address its owner's name, and the log ke
   const operations = entries.map(({ operation }: { operation: string }) => operation);
   assert.deepEqual(operations, ["updateMaskedAlias", "createMaskedAlias"]);
   assert.doesNotMatch(JSON.stringify(entries), /Realname|Othername|shoes/);
+  const odd = { note: "x", "zoe@person.example": true };
+  assert.equal((await api.ask("PATCH", `/api/aliases/${alias.id}`, odd, as)).status, 200);
+  assert.equal((await api.ask("POST", "/api/alias/random/new", odd, as)).status, 201);
+  for (const { fields } of (await newest("limit=2")).entries) assert.deepEqual(fields, ["note"]);
+
+  const contacts = `/v1/masked/aliases/${alias.id}/contacts`;
+  const { contact } = (await api.ask("POST", contacts, { email: "shop@there.example" })).body;
+  await api.ask("PATCH", `${contacts}/${contact.id}`, { blocked: true });
+  await api.ask("DELETE", `${contacts}/${contact.id}`);
+  for (const { target } of (await newest("limit=2")).entries) {
+    assert.deepEqual(target, { id: alias.id, contact_id: contact.id });
+  }
 });
 
 test("what failed, what only reads and what sends is no change", async () => {

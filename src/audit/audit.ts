@@ -5,7 +5,7 @@
 import { userInfo } from "node:os";
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import { endOf, readDayOrTime } from "../http/date-range.ts";
-import type { Account } from "../http/http.ts";
+import type { Account, JsonSchema } from "../http/http.ts";
 import { isUuid } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
 import { totalOf } from "../platform/database/totals.ts";
@@ -37,8 +37,8 @@ export function noteChanges(world: AuditWorld) {
     await note(world, account.org_id, {
       ...whoAsks(account),
       ...{ ip: request.ip, operation, request_id: request.id },
-      target: { ...namesIn(params), ...createdIn(payload) },
-      fields: body !== null && typeof body === "object" ? Object.keys(body).slice(0, FIELDS_MAX) : [],
+      target: targetOf(params, payload),
+      fields: givenIn(request),
       changes: changesOf(bodySchema(request), body, { before: replaced.get(request), hasNames: hasNames(request) }),
     });
     return payload;
@@ -124,6 +124,24 @@ function operationOf({ method, routeOptions }: FastifyRequest): string | null {
   const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
   if (operationId === undefined || method === "GET" || method === "HEAD" || NO_CHANGES.has(operationId)) return null;
   return operationId;
+}
+
+/** Names of fields that the operation knows; password managers send others too, and what those are called is free text. */
+function givenIn(request: FastifyRequest): string[] {
+  const { body } = request;
+  if (body === null || typeof body !== "object") return [];
+  const schema = bodySchema(request) as JsonSchema;
+  const known = [schema, ...(schema.anyOf ?? [])].map(({ properties }) => properties ?? {});
+  const isKnown = (name: string) => known.some((properties) => Object.hasOwn(properties, name));
+  return Object.keys(body).filter(isKnown).slice(0, FIELDS_MAX);
+}
+
+/** What the path names, and the record: where it stands in the path under a name of its own, `id` stays what it belongs to. */
+function targetOf(params: unknown, payload: unknown): Record<string, string> {
+  const named = namesIn(params);
+  const { id, ...others } = named;
+  const record = createdIn(payload);
+  return id !== undefined && Object.values(others).some((one) => one === record.id) ? named : { ...named, ...record };
 }
 
 /** Names in the path; an address of a person is left out. */
