@@ -347,6 +347,7 @@ describe("people of an organization", () => {
     assert.equal(log.body.entries[0].actor, "person");
     assert.equal(log.body.entries[0].name, "ann@example.net");
     assert.deepEqual(log.body.entries[0].target, { id: person.id });
+    assert.deepEqual(log.body.entries[0].changes, [{ field: "role", before: "admin", after: null }]);
     const { entries } = (await api.ask("GET", "/v1/audit-log?operation=updateMember&limit=1")).body;
     assert.deepEqual(entries[0].changes, [{ field: "role", before: "viewer", after: "admin" }]);
   });

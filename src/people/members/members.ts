@@ -26,12 +26,13 @@ export async function changeMember(
   });
 }
 
-/** The person is still there, and belongs to it no longer. */
-export async function removeMember({ db }: MemberWorld, orgId: string, id: string): Promise<void> {
-  await db.asOrg(orgId, async (tx) => {
-    await findMember(tx, orgId, id);
+/** The person is still there, and belongs to it no longer; answers them as they were. */
+export async function removeMember({ db }: MemberWorld, orgId: string, id: string): Promise<queries.Member> {
+  return db.asOrg(orgId, async (tx) => {
+    const before = await findMember(tx, orgId, id);
     await keepAnOwner(tx, orgId, id);
     await queries.removeMember(tx, orgId, id);
+    return before;
   });
 }
 

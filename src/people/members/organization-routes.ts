@@ -84,8 +84,9 @@ function mountMembers(api: Api, world: PeopleWorld): void {
     async (request) => {
       const { id } = request.params;
       const orgId = await ownOrganization(world, request, id === request.session.person.id ? null : "owner");
-      await removeMember(world, orgId, id);
-      await noteAct(world, request, { org_id: orgId, operation: "removeMember", id: id });
+      const { role } = await removeMember(world, orgId, id);
+      const changes = [{ field: "role", before: role, after: null }];
+      await noteAct(world, request, { org_id: orgId, operation: "removeMember", id, changes });
       return { deleted: true, id };
     },
   );
