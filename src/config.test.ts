@@ -71,6 +71,12 @@ function problemsOf(change: Record<string, string>): string[] {
   }
 }
 
+function s3Settings(prefix: "POSTERN_S3" | "POSTERN_BACKUP_S3"): Record<string, string> {
+  const bucket: Record<string, string> = prefix === "POSTERN_S3" ? { POSTERN_S3_BUCKET: "Old_bucket.name-1" } : {};
+  const login = { [`${prefix}_ACCESS_KEY`]: "a/b+c=", [`${prefix}_SECRET_KEY`]: "s" };
+  return { [`${prefix}_ENDPOINT`]: "https://s3.example.eu/store", [`${prefix}_REGION`]: "eu-1", ...bucket, ...login };
+}
+
 describe("a setting that is wrong", () => {
   const WRONG: [variable: string, values: string[]][] = [
     ["POSTERN_LOG_LEVEL", ["bogus", "0"]],
@@ -82,7 +88,17 @@ describe("a setting that is wrong", () => {
     ["POSTERN_PUBLIC_ADDRESSES", ["foo", "10.0.0.0/8", "192.0.2.1:25", "1.2.3"]],
     ["POSTERN_BASE_URL", ["mail.example.eu", "ftp://mail.example.eu", "https://mail.example.eu/?a", "https://a.eu/#x"]],
     ["POSTERN_BASE_URL", ["https://a.eu/mail", "https://a.eu/mail/", "https://a.eu//x", "https://a.eu\\mail"]],
-    ["POSTERN_S3_ENDPOINT", ["s3.example.eu", "ftp://s3.example.eu"]],
+    ["POSTERN_S3_ENDPOINT", ["s3.example.eu", "ftp://s3.example.eu", "https://a:b@s3.example.eu", "https://s3.eu/?a"]],
+    [
+      "POSTERN_S3_BUCKET",
+      ["B//", "mail/bodies", "/bodies", "mail bodies", "s3://bodies", "..", "bodies?a", "corps-été"],
+    ],
+    ["POSTERN_S3_REGION", ["a b", "eu/central", "https://s3.example.eu"]],
+    ["POSTERN_S3_ACCESS_KEY", ["a b", "clé", "a,b"]],
+    ["POSTERN_BACKUP_S3_ENDPOINT", ["s3.example.eu", "https://s3.example.eu/#a"]],
+    ["POSTERN_BACKUP_S3_REGION", ["a b"]],
+    ["POSTERN_BACKUP_S3_ACCESS_KEY", ["a b"]],
+    ["POSTERN_RSPAMD_URL", ["rspamd:11333", "http://rspamd:11333/?a", "http://rspamd:11333/#a"]],
     [
       "DATABASE_URL",
       ["mysql://h/db", "postgresql://h/db?sslmode=verify_full", "postgresql://[bad", "postgresql://user:pa#ss@h/db"],
@@ -94,19 +110,25 @@ describe("a setting that is wrong", () => {
   ];
 
   it("is named at once, in one problem", () => {
-    const s3 = { POSTERN_S3_BUCKET: "b", POSTERN_S3_ACCESS_KEY: "a", POSTERN_S3_SECRET_KEY: "s" };
+    const s3 = s3Settings("POSTERN_S3");
+    const backup = s3Settings("POSTERN_BACKUP_S3");
     const client = { POSTERN_OIDC_CLIENT_ID: "postern", POSTERN_OIDC_CLIENT_SECRET: "s" };
     const oidc = { ...client, POSTERN_OIDC_ISSUER: "https://login.example" };
-    const beside = { POSTERN_S3_ENDPOINT: s3, POSTERN_OIDC_DOMAINS: oidc };
+    const beside = { POSTERN_OIDC_DOMAINS: oidc };
     for (const [variable, values] of WRONG) {
       for (const value of values) {
-        const more = beside[variable as keyof typeof beside] ?? {};
+        const ofStore = variable.startsWith("POSTERN_S3") ? s3 : variable.startsWith("POSTERN_BACKUP") ? backup : {};
+        const more = beside[variable as keyof typeof beside] ?? ofStore;
         const found = problemsOf({ ...more, [variable]: value });
         assert.equal(found.length, 1, `${variable}=${value}: ${found.join(" ")}`);
         assert.ok(found[0]?.startsWith(variable), found[0]);
         assert.doesNotMatch(found[0] ?? "", /such as \W*$/, "the example is missing");
       }
     }
+  });
+
+  it("is not a store's as some have them", () => {
+    assert.deepEqual(problemsOf({ ...s3Settings("POSTERN_S3"), ...s3Settings("POSTERN_BACKUP_S3") }), []);
   });
 
   it("is a public address with a path, as the dashboard and its links are at the root of a host name", () => {

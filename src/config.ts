@@ -11,10 +11,11 @@ import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
 import { fileWords } from "./platform/process/file-words.ts";
 import type { TraceOptions } from "./platform/process/traces.ts";
-import type { S3Options } from "./platform/storage/s3.ts";
+import type { S3Access, S3Options } from "./platform/storage/s3.ts";
 import { type AcmeConfig, certificates } from "./settings/certificates.ts";
 import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
 import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
+import { backupStore, bodyStore } from "./settings/s3.ts";
 import { type OidcSettings, oidcSettings, type SignUps, signUps } from "./settings/sign-in.ts";
 import { traceOptions } from "./settings/traces.ts";
 import { flag, hostPort, isWebAddress, type Reading, wholeNumber, withoutPassword, words } from "./settings/values.ts";
@@ -58,7 +59,7 @@ export type Config = {
   /** Where traces go; null: there are none. */
   traces: TraceOptions | null;
   /** What `postern backup` encrypts with: a passphrase, or age public keys; and the store behind s3://bucket/key. */
-  backup: { passphrase: string | null; recipients: string[]; s3: Omit<S3Options, "bucket"> | null };
+  backup: { passphrase: string | null; recipients: string[]; s3: S3Access | null };
   rspamd_url: string | null;
   /** Where people may sign in besides. */
   oidc: OidcSettings | null;
@@ -197,7 +198,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     dns_servers: dnsServers(reader),
     dns_validating: flag(reader, "POSTERN_DNS_VALIDATING"),
     dns_block_lists: blockLists(reader),
-    s3: s3Store(reader),
+    s3: bodyStore(reader),
     traces: traceOptions(reader),
     backup: backupKeys(reader),
     rspamd_url: rspamdUrl(reader),
@@ -375,8 +376,11 @@ function blockLists(reader: Reader): string[] {
 function rspamdUrl(reader: Reader): string | null {
   const text = reader.env.POSTERN_RSPAMD_URL;
   if (!text) return null;
-  if (isWebAddress(text)) return text.replace(/\/+$/, "");
-  reader.problems.push(`POSTERN_RSPAMD_URL is "${text}"; write where rspamd listens, such as http://127.0.0.1:11333.`);
+  // A path is put behind it.
+  if (isWebAddress(text) && !/[?#]/.test(text)) return text.replace(/\/+$/, "");
+  reader.problems.push(
+    `POSTERN_RSPAMD_URL is "${withoutPassword(text)}"; write where rspamd listens, such as http://127.0.0.1:11333.`,
+  );
   return null;
 }
 
@@ -410,43 +414,6 @@ function masterKeyFile(reader: Reader, isThere: (path: string) => boolean): Buff
     );
     return Buffer.alloc(32);
   }
-}
-
-function s3Store(reader: Reader): Config["s3"] {
-  const { env } = reader;
-  if (!env.POSTERN_S3_ENDPOINT && !env.POSTERN_S3_BUCKET) return null;
-  const names = ["ENDPOINT", "BUCKET", "ACCESS_KEY", "SECRET_KEY"].map((name) => `POSTERN_S3_${name}`);
-  for (const name of names) {
-    if (!env[name]) reader.problems.push(`${name} is missing; an S3 store needs all of ${names.join(", ")}.`);
-  }
-  return { ...s3Access(reader, "S3"), bucket: env.POSTERN_S3_BUCKET ?? "" };
-}
-
-function s3Access({ env, problems }: Reading, which: "S3" | "BACKUP_S3"): Omit<S3Options, "bucket"> {
-  const prefix = `POSTERN_${which}`;
-  const endpoint = env[`${prefix}_ENDPOINT`];
-  if (endpoint && !isWebAddress(endpoint)) {
-    problems.push(
-      `${prefix}_ENDPOINT is "${withoutPassword(endpoint)}"; write its address, such as https://s3.example.eu.`,
-    );
-  }
-  return {
-    endpoint: endpoint ?? "",
-    region: env[`${prefix}_REGION`] || "auto",
-    access_key: env[`${prefix}_ACCESS_KEY`] ?? "",
-    secret_key: env[`${prefix}_SECRET_KEY`] ?? "",
-  };
-}
-
-/** The store of large bodies is also that of backups, unless another is set. */
-function backupStore(reader: Reader): Config["backup"]["s3"] {
-  const { env } = reader;
-  // What is wrong with that one has been said.
-  if (!env.POSTERN_BACKUP_S3_ENDPOINT) return env.POSTERN_S3_ENDPOINT ? s3Access({ env, problems: [] }, "S3") : null;
-  for (const name of ["POSTERN_BACKUP_S3_ACCESS_KEY", "POSTERN_BACKUP_S3_SECRET_KEY"]) {
-    if (!env[name]) reader.problems.push(`${name} is missing; POSTERN_BACKUP_S3_ENDPOINT needs it.`);
-  }
-  return s3Access(reader, "BACKUP_S3");
 }
 
 function backupKeys(reader: Reader): Config["backup"] {

@@ -20,7 +20,7 @@ async function* inChunks(bytes: Buffer): AsyncGenerator<Buffer> {
 const streamOf = (source: AsyncIterable<Buffer>) => Readable.from(source, { objectMode: false });
 
 it("an address without an object, and one without a store, are refused with words", () => {
-  for (const address of ["s3://", "s3://bucket", "s3://bucket/", "s3://bucket/folder/"]) {
+  for (const address of ["s3://", "s3://bucket", "s3://bucket/", "s3://bucket/folder/", "s3://my bucket/key"]) {
     assert.throws(() => s3Target(address, null), /names no object: write s3:\/\/bucket\/key/, address);
   }
   assert.throws(() => s3Target("s3://bucket/key", null), /set POSTERN_BACKUP_S3_ENDPOINT/i);

@@ -4,7 +4,7 @@ import { createHash, type Hash } from "node:crypto";
 import { Readable } from "node:stream";
 import type { S3mini, UploadPart } from "s3mini";
 import { UsageError } from "../platform/process/usage-error.ts";
-import { openS3, repeated, type S3Options } from "../platform/storage/s3.ts";
+import { isBucketName, openS3, repeated, type S3Access } from "../platform/storage/s3.ts";
 import { describeTrouble } from "../platform/storage/s3-trouble.ts";
 import { StoreFailed, type Target, taken } from "./store.ts";
 
@@ -20,9 +20,9 @@ export function isS3Address(name: string): boolean {
 }
 
 /** `s3://bucket/key` in the store of `access`. Throws a UsageError where it is no such address, or no store is set. */
-export function s3Target(name: string, access: Omit<S3Options, "bucket"> | null, partBytes = PART_BYTES): Target {
+export function s3Target(name: string, access: S3Access | null, partBytes = PART_BYTES): Target {
   const [, bucket, key] = ADDRESS.exec(name) ?? [];
-  if (!bucket || !key) throw new UsageError(`${name} names no object: write s3://bucket/key.`);
+  if (!bucket || !isBucketName(bucket) || !key) throw new UsageError(`${name} names no object: write s3://bucket/key.`);
   if (!access) {
     throw new UsageError(
       `${name}: no store is set. Set POSTERN_BACKUP_S3_ENDPOINT, POSTERN_BACKUP_S3_ACCESS_KEY and POSTERN_BACKUP_S3_SECRET_KEY.`,

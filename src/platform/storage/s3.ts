@@ -4,12 +4,19 @@ import { S3mini } from "s3mini";
 import { sleep } from "../clock.ts";
 
 export type S3Options = { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string };
+/** A store without the one bucket. */
+export type S3Access = Omit<S3Options, "bucket">;
 
 /** So long for an answer without a body, and for a whole request with one. */
 export type S3Limits = { answer_ms: number; request_ms: number };
 
 /** Waits before the second and third try; PUT, GET, HEAD and DELETE of the same content may be repeated. */
 const RETRY_MS = [100, 500];
+
+/** What may stand in a path as one part of it and is a bucket's name with some store, old names and `tenant:name` among them. */
+export function isBucketName(text: string): boolean {
+  return /^[A-Za-z0-9][\w.:-]{0,254}$/.test(text);
+}
 
 /**
  * `endpoint` is the operator's own setting and may lie in a private network, so it does not pass the deny-table for addresses
