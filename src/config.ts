@@ -10,14 +10,13 @@ import { CONNECTIONS_MAX, CONNECTIONS_MIN } from "./platform/database/session-se
 import { parseServer } from "./platform/dns/dns-exchange.ts";
 import { clashesOf, type HostPort, placesOf } from "./platform/net/places.ts";
 import { fileWords } from "./platform/process/file-words.ts";
-import type { TraceOptions } from "./platform/process/traces.ts";
 import type { S3Access, S3Options } from "./platform/storage/s3.ts";
 import { type AcmeConfig, certificates } from "./settings/certificates.ts";
 import { ENV_FILE, type Gathered, gatherSettings } from "./settings/gather.ts";
 import { makeIfAbsent, readKey, readKeyFile } from "./settings/master-key-file.ts";
 import { backupStore, bodyStore } from "./settings/s3.ts";
 import { type OidcSettings, oidcSettings, type SignUps, signUps } from "./settings/sign-in.ts";
-import { traceOptions } from "./settings/traces.ts";
+import { type TraceSettings, traceOptions, tracesDisabled } from "./settings/traces.ts";
 import { flag, hostPort, isWebAddress, type Reading, wholeNumber, withoutPassword, words } from "./settings/values.ts";
 
 export const ROLES = ["api", "mx", "mta", "hooks", "clock", "submission"] as const;
@@ -57,7 +56,9 @@ export type Config = {
   master_key: Buffer;
   s3: S3Options | null;
   /** Where traces go; null: there are none. */
-  traces: TraceOptions | null;
+  traces: TraceSettings | null;
+  /** By OpenTelemetry's own switch, whatever the endpoint. */
+  traces_disabled: boolean;
   /** What `postern backup` encrypts with: a passphrase, or age public keys; and the store behind s3://bucket/key. */
   backup: { passphrase: string | null; recipients: string[]; s3: S3Access | null };
   rspamd_url: string | null;
@@ -200,6 +201,7 @@ function eachSetting(reader: Reader): Omit<Config, "master_key" | "unused"> {
     dns_block_lists: blockLists(reader),
     s3: bodyStore(reader),
     traces: traceOptions(reader),
+    traces_disabled: tracesDisabled(reader),
     backup: backupKeys(reader),
     rspamd_url: rspamdUrl(reader),
     oidc: oidcSettings(reader),

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -212,10 +212,14 @@ describe("the settings in force", () => {
   });
 
   it("are all those that the environment is read for, and docs/settings.md has each", () => {
-    const code = ["src/config.ts", "src/settings/certificates.ts"]
+    const readers = readdirSync(join(ROOT, "src/settings")).filter(
+      (name) => !name.includes(".test.") && !["gather.ts", "in-force.ts"].includes(name),
+    );
+    const code = ["src/config.ts", ...readers.map((name) => join("src/settings", name))]
       .map((path) => readFileSync(join(ROOT, path), "utf8"))
       .join("\n");
-    const read = [...code.matchAll(/"(POSTERN_\w+|DATABASE_URL)"|env\.(POSTERN_\w+|DATABASE_URL)/g)]
+    const variable = /"((?:POSTERN|OTEL)_\w+|DATABASE_URL)"|env\.((?:POSTERN|OTEL)_\w+|DATABASE_URL)/g;
+    const read = [...code.matchAll(variable)]
       .map((match) => match[1] ?? match[2] ?? "")
       .filter((name) => !name.startsWith("POSTERN_TESTING_"));
     const settings = settingsInForce(findConfig({ POSTERN_DATA: dir }), new Map());
@@ -258,6 +262,27 @@ describe("the settings in force", () => {
     assert.equal(settings.get("POSTERN_MASTER_KEY")?.source, "environment");
     assert.equal(settings.get("POSTERN_MX")?.source, "default");
     assert.equal(settings.get("POSTERN_MX")?.value, "127.0.0.1:2525");
+  });
+
+  it("name the variable that says where traces go, as it was written", () => {
+    const endpoints = (env: Record<string, string>) =>
+      settingsInForce(findConfig({ POSTERN_DATA: join(dir, "none"), ...env }), gatherSettings(env).origins)
+        .filter(({ name }) => name.startsWith("OTEL_") && !/HEADERS|SERVICE|SAMPLER|PROTOCOL/.test(name))
+        .map(({ value, source }) => [value, source]);
+    const shared = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318" };
+    const own = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://u:p@c:4318/x" };
+    const off = ["false", "default"];
+    const none = [null, "default"];
+    const shown = ["http://…@c:4318/x", "environment"];
+    assert.deepEqual(endpoints({}), [off, none, none]);
+    assert.deepEqual(endpoints(shared), [off, ["http://c:4318", "environment"], none]);
+    assert.deepEqual(endpoints(own), [off, none, shown]);
+    assert.deepEqual(endpoints({ ...shared, ...own }), [off, [null, "environment"], shown]);
+    assert.deepEqual(endpoints({ ...own, OTEL_SDK_DISABLED: "true" }), [
+      ["true", "environment"],
+      none,
+      [null, "environment"],
+    ]);
   });
 
   it("of a file that cannot be read are wrong usage, which names it, however the program is started", () => {

@@ -14,12 +14,16 @@ export type SettingInForce = {
   path: string | null;
 };
 
-type Row = [name: string, value: (config: FoundConfig) => string | null];
+type Row = [name: string, value: (config: FoundConfig, name: string) => string | null];
 
 const listed = (words: string[]): string | null => (words.length === 0 ? null : words.join(","));
 const flagged = (isOn: boolean): string => (isOn ? "1" : "0");
 const withoutLogin = (url: string | undefined): string | null => url?.replace(/\/\/[^/]*@/, "//…@") ?? null;
 const hidden = (value: unknown): string | null => (value ? "(set)" : null);
+/** One of the two variables says where traces go. */
+function collector({ traces }: FoundConfig, name: string): string | null {
+  return traces?.endpoint.variable === name ? withoutLogin(traces.endpoint.given) : null;
+}
 
 const ROWS: Row[] = [
   ["DATABASE_URL", ({ database_url }) => (database_url ? `(set: ${databaseHost(database_url)})` : "(embedded)")],
@@ -63,7 +67,10 @@ const ROWS: Row[] = [
   ["POSTERN_BACKUP_S3_REGION", ({ backup }) => backup.s3?.region ?? null],
   ["POSTERN_BACKUP_S3_ACCESS_KEY", ({ backup }) => hidden(backup.s3)],
   ["POSTERN_BACKUP_S3_SECRET_KEY", ({ backup }) => hidden(backup.s3)],
-  ["OTEL_EXPORTER_OTLP_ENDPOINT", ({ traces }) => withoutLogin(traces?.url)],
+  ["OTEL_SDK_DISABLED", ({ traces_disabled }) => String(traces_disabled)],
+  ["OTEL_EXPORTER_OTLP_ENDPOINT", collector],
+  ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", collector],
+  ["OTEL_EXPORTER_OTLP_PROTOCOL", ({ traces }) => traces && "http/json"],
   ["OTEL_EXPORTER_OTLP_HEADERS", ({ traces }) => hidden(Object.keys(traces?.headers ?? {}).length)],
   ["OTEL_SERVICE_NAME", ({ traces }) => traces?.service_name ?? null],
   ["OTEL_TRACES_SAMPLER_ARG", ({ traces }) => traces && String(traces.share)],
@@ -104,7 +111,7 @@ const WITHOUT_VALUE: Record<string, string> = {
 /** Every setting, grouped as in docs/settings.md. The master key's own file counts as a file. */
 export function settingsInForce(config: FoundConfig, origins: Map<string, Origin>): SettingInForce[] {
   return ROWS.map(([name, value]) => {
-    const shown = { name, value: value(config), secret: SECRETS.includes(name) };
+    const shown = { name, value: value(config, name), secret: SECRETS.includes(name) };
     const origin = origins.get(name);
     if (origin) return { ...shown, ...origin };
     if (name === "POSTERN_MASTER_KEY" && config.master_key) {

@@ -18,7 +18,7 @@ export function bodyStore(reader: Reading): S3Options | null {
   if (bucket && !isBucketName(bucket)) {
     problems.push(`POSTERN_S3_BUCKET is "${bucket}"; write the bucket's name alone, such as mail-bodies.`);
   }
-  return { ...access(reader, "POSTERN_S3"), bucket };
+  return { ...access(reader, "S3"), bucket };
 }
 
 /** The store of large bodies is also that of backups, unless another is set. */
@@ -26,15 +26,16 @@ export function backupStore(reader: Reading): S3Access | null {
   const { env, problems } = reader;
   // What is wrong with that one has been said.
   if (!env.POSTERN_BACKUP_S3_ENDPOINT) {
-    return env.POSTERN_S3_ENDPOINT ? access({ env, problems: [] }, "POSTERN_S3") : null;
+    return env.POSTERN_S3_ENDPOINT ? access({ env, problems: [] }, "S3") : null;
   }
   for (const name of ["POSTERN_BACKUP_S3_ACCESS_KEY", "POSTERN_BACKUP_S3_SECRET_KEY"]) {
     if (!env[name]) problems.push(`${name} is missing; POSTERN_BACKUP_S3_ENDPOINT needs it.`);
   }
-  return access(reader, "POSTERN_BACKUP_S3");
+  return access(reader, "BACKUP_S3");
 }
 
-function access({ env, problems }: Reading, prefix: "POSTERN_S3" | "POSTERN_BACKUP_S3"): S3Access {
+function access({ env, problems }: Reading, which: "S3" | "BACKUP_S3"): S3Access {
+  const prefix = `POSTERN_${which}`;
   const endpoint = env[`${prefix}_ENDPOINT`] ?? "";
   // The bucket is put behind it, and a login in it is none that S3 knows.
   if (endpoint && (!isWebAddress(endpoint) || /[\s?#@]/.test(endpoint))) {

@@ -28,6 +28,11 @@ test("headers, name and share are read", () => {
   assert.deepEqual(problems, []);
 });
 
+test("a query behind the shared endpoint, where the path comes, is named, and that of traces may have one", () => {
+  assert.equal(read({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318/?token=a" }).problems.length, 1);
+  assert.deepEqual(read({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://c:4318/x?token=a" }).problems, []);
+});
+
 test("what cannot be used is named", () => {
   const { problems } = read({
     ...{ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },

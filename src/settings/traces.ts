@@ -4,11 +4,19 @@ import { isWebAddress, type Reading, withoutPassword } from "./values.ts";
 
 const PATH = "/v1/traces";
 
+/** True where no endpoint matters. */
+export function tracesDisabled({ env }: Pick<Reading, "env">): boolean {
+  return /^true$/i.test(env.OTEL_SDK_DISABLED ?? "");
+}
+
+/** `endpoint`: the one of the two variables that says where traces go. */
+export type TraceSettings = TraceOptions & { endpoint: { variable: string; given: string } };
+
 /** Null: no traces. */
-export function traceOptions({ env, problems }: Reading): TraceOptions | null {
+export function traceOptions({ env, problems }: Reading): TraceSettings | null {
   const own = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
   const shared = env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? "")) return null;
+  if (tracesDisabled({ env })) return null;
   // Without an endpoint too: who sets it later is not to learn of them then.
   const read = {
     headers: headers(env.OTEL_EXPORTER_OTLP_HEADERS, problems),
@@ -17,16 +25,18 @@ export function traceOptions({ env, problems }: Reading): TraceOptions | null {
   };
   if (!own && !shared) return null;
   const [name, given] = own ? ["TRACES_ENDPOINT", own] : ["ENDPOINT", String(shared)];
-  if (!isWebAddress(given)) {
+  // Behind the shared one comes the path: a query or a fragment would swallow it.
+  if (!isWebAddress(given) || (!own && /[?#]/.test(given))) {
     const shown = withoutPassword(given);
-    problems.push(`OTEL_EXPORTER_OTLP_${name} is "${shown}"; write an address such as http://127.0.0.1:4318.`);
+    problems.push(`OTEL_EXPORTER_OTLP_${name} is "${shown}"; write an address alone, such as http://127.0.0.1:4318.`);
   }
   if (env.OTEL_EXPORTER_OTLP_PROTOCOL === "grpc") {
     problems.push(
       "OTEL_EXPORTER_OTLP_PROTOCOL is grpc; Postern sends OTLP over HTTP: name the collector's port for that.",
     );
   }
-  return { url: own || `${given.replace(/\/+$/, "")}${PATH}`, ...read };
+  const url = own || `${given.replace(/\/+$/, "")}${PATH}`;
+  return { url, endpoint: { variable: `OTEL_EXPORTER_OTLP_${name}`, given }, ...read };
 }
 
 function headers(text: string | undefined, problems: string[]): Record<string, string> {
