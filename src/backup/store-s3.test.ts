@@ -20,7 +20,8 @@ async function* inChunks(bytes: Buffer): AsyncGenerator<Buffer> {
 const streamOf = (source: AsyncIterable<Buffer>) => Readable.from(source, { objectMode: false });
 
 it("an address without an object, and one without a store, are refused with words", () => {
-  for (const address of ["s3://", "s3://bucket", "s3://bucket/", "s3://bucket/folder/", "s3://my bucket/key"]) {
+  const outside = ["s3://my bucket/key", "s3://bucket/../other/key", "s3://bucket/..", "s3://bucket/a/./b"];
+  for (const address of ["s3://", "s3://bucket", "s3://bucket/", "s3://bucket/folder/", ...outside]) {
     assert.throws(() => s3Target(address, null), /names no object: write s3:\/\/bucket\/key/, address);
   }
   assert.throws(() => s3Target("s3://bucket/key", null), /set POSTERN_BACKUP_S3_ENDPOINT/i);
@@ -85,6 +86,7 @@ describe("a backup in an S3-compatible store", { skip: hasS3Server() ? false : "
     const stranger = { ...server.access, secret_key: "wrong" };
     const refused = s3Target("s3://kept/key", stranger, PART_BYTES);
     await assert.rejects(all(refused.read()), /s3:\/\/kept\/key: it answered 403/);
+    await assert.rejects(refused.refuseTaken(), /s3:\/\/kept\/key: it answered 403 SignatureDoesNotMatch/);
     server.fault = () => "busy";
     await assert.rejects(target("busy").refuseTaken(), /s3:\/\/kept\/busy: it answered 503/);
     server.fault = () => null;

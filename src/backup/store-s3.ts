@@ -4,7 +4,7 @@ import { createHash, type Hash } from "node:crypto";
 import { Readable } from "node:stream";
 import type { S3mini, UploadPart } from "s3mini";
 import { UsageError } from "../platform/process/usage-error.ts";
-import { isBucketName, openS3, repeated, type S3Access } from "../platform/storage/s3.ts";
+import { isBucketName, objectSize, openS3, repeated, type S3Access } from "../platform/storage/s3.ts";
 import { describeTrouble } from "../platform/storage/s3-trouble.ts";
 import { StoreFailed, type Target, taken } from "./store.ts";
 
@@ -22,7 +22,10 @@ export function isS3Address(name: string): boolean {
 /** `s3://bucket/key` in the store of `access`. Throws a UsageError where it is no such address, or no store is set. */
 export function s3Target(name: string, access: S3Access | null, partBytes = PART_BYTES): Target {
   const [, bucket, key] = ADDRESS.exec(name) ?? [];
-  if (!bucket || !isBucketName(bucket) || !key) throw new UsageError(`${name} names no object: write s3://bucket/key.`);
+  // A URL takes dots for a way up, out of the bucket.
+  if (!bucket || !isBucketName(bucket) || !key || /(^|\/)\.\.?(\/|$)/.test(key)) {
+    throw new UsageError(`${name} names no object: write s3://bucket/key.`);
+  }
   if (!access) {
     throw new UsageError(
       `${name}: no store is set. Set POSTERN_BACKUP_S3_ENDPOINT, POSTERN_BACKUP_S3_ACCESS_KEY and POSTERN_BACKUP_S3_SECRET_KEY.`,
@@ -30,7 +33,7 @@ export function s3Target(name: string, access: S3Access | null, partBytes = PART
   }
   const s3 = openS3({ ...access, bucket }, LIMITS);
   const refuseTaken = async (): Promise<void> => {
-    if (await explained(name, () => repeated(() => s3.objectExists(key)))) throw taken(name);
+    if ((await explained(name, () => objectSize(s3, key))) !== null) throw taken(name);
   };
   return {
     name,

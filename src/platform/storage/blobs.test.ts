@@ -245,7 +245,10 @@ async function startFakeS3(): Promise<FakeS3> {
     await state.pause.answer;
     const planned = state.fail.shift();
     const status = planned ?? serve(state.objects, request, body);
-    response.writeHead(status, status >= 300 && status < 400 ? { location: "http://127.0.0.1:1/" } : {});
+    const kept = state.objects.get(request.url ?? "");
+    const length = request.method === "HEAD" && kept ? { "content-length": kept.length } : {};
+    const found = { etag: '"a"', ...length };
+    response.writeHead(status, status >= 300 && status < 400 ? { location: "http://127.0.0.1:1/" } : found);
     if (planned !== undefined && request.method !== "HEAD") return response.end(state.reasons.shift() ?? "");
     const bytes = status === 200 && request.method === "GET" ? state.objects.get(request.url ?? "") : undefined;
     if (bytes && bytes.length > 1) {
@@ -278,7 +281,7 @@ function serve(objects: Map<string, Buffer>, request: IncomingMessage, body: Buf
   return 200;
 }
 
-function s3Blobs(s3: FakeS3, limits?: Parameters<typeof createS3Blobs>[1]) {
+function s3Blobs(s3: Pick<FakeS3, "endpoint">, limits?: Parameters<typeof createS3Blobs>[1]) {
   const options = { endpoint: s3.endpoint, region: "eu-1", bucket: "mail", access_key: "id", secret_key: "s" };
   return createS3Blobs(options, limits);
 }
@@ -342,6 +345,9 @@ test("S3: a failure keeps the code that the store or the system gave", async () 
     "InvalidAccessKeyId",
     "it answered 403 InvalidAccessKeyId: no such key",
   ]);
+  s3.reasons.push(xml("Malformed", "the region &#34;a&quot; &amp; more"));
+  s3.fail.push(400);
+  assert.equal((await codeOf(blobs.get("a".repeat(64))))[1], 'it answered 400 Malformed: the region "a" & more');
   s3.reasons.push(xml("NoSuchBucket", "there is none"));
   s3.fail.push(404, 404);
   assert.equal((await codeOf(blobs.put(Buffer.from("b"))))[0], "NoSuchBucket");
@@ -354,6 +360,52 @@ test("S3: a failure keeps the code that the store or the system gave", async () 
   const [code, says] = await codeOf(s3Blobs(s3).put(Buffer.from("c")));
   assert.equal(code, "ECONNREFUSED");
   assert.match(String(says), /ECONNREFUSED/);
+});
+
+test("S3: a 404 that is not the object's is trouble: a body is neither gone nor deleted for it", async () => {
+  const s3 = await startFakeS3();
+  const blobs = s3Blobs(s3);
+  const key = await blobs.put(Buffer.from("x"));
+  for (const reason of ["<Error><Code>NoSuchBucket</Code></Error>", "<html>Not found</html>"]) {
+    for (const ask of [blobs.get, blobs.stream, blobs.delete]) {
+      s3.reasons.push(reason);
+      s3.fail.push(404);
+      await assert.rejects(ask(key), BlobsUnavailable, `${ask} ${reason}`);
+    }
+  }
+  s3.reasons.push("<Error><Code>NoSuchKey</Code></Error>", "<Error><Code>NoSuchKey</Code></Error>");
+  s3.fail.push(404, 404);
+  assert.equal(await blobs.get(key), null);
+  await blobs.delete(key);
+  await s3.stop();
+});
+
+test("S3: a web server that answers everything with a page keeps nothing and is no store", async () => {
+  for (const headers of [{}, { etag: '"page"' }]) {
+    const server = createServer((request, response) => {
+      const more = request.method === "PUT" ? {} : headers; // a page may have one, a PUT to it has none
+      response.writeHead(200, { "content-type": "text/html", ...more }).end("<html>Sign in</html>");
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const blobs = s3Blobs({ endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
+    await assert.rejects(blobs.put(Buffer.from("x")), BlobsUnavailable);
+    await assert.rejects(blobs.delete("a".repeat(64)), BlobsUnavailable);
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  }
+});
+
+test("S3: an object of another length, as of an upload that was cut, is written again", async () => {
+  const s3 = await startFakeS3();
+  const blobs = s3Blobs(s3);
+  const bytes = Buffer.from("whole");
+  const key = await blobs.put(bytes);
+  s3.objects.set(`/mail/${key}`, bytes.subarray(1));
+  await blobs.put(bytes);
+  assert.deepEqual(await blobs.get(key), bytes);
+  await s3.stop();
 });
 
 test("S3: what is passed on takes as long as its reader; whoever needs all of it waits no longer than a request may take", async () => {
@@ -387,6 +439,6 @@ test("S3: damaged bytes are reported, and a redirect is not followed", async () 
   s3.objects.set(`/mail/${key}`, Buffer.from("y"));
   await assert.rejects(blobs.get(key), BlobDamaged);
   s3.fail.push(302, 302, 302);
-  await assert.rejects(blobs.get(key), /redirect|fetch failed/);
+  await assert.rejects(blobs.get(key), /fetch failed: unexpected redirect/);
   await s3.stop();
 });

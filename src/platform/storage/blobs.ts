@@ -8,8 +8,8 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import type { S3mini } from "s3mini";
-import { openS3, openS3ForPassing, repeated, type S3Options } from "./s3.ts";
-import { describeTrouble, reasonGiven } from "./s3-trouble.ts";
+import { objectSize, openS3, openS3ForPassing, repeated, type S3Options } from "./s3.ts";
+import { describeTrouble, isAbsent } from "./s3-trouble.ts";
 
 export type Blobs = {
   /** Keeps the bytes durably and returns their key, the SHA-256 in hex; existing content is not written again. */
@@ -265,17 +265,10 @@ async function orAbsent<T>(promise: Promise<T>): Promise<T | null> {
 export function createS3Blobs(options: S3Options, limits: typeof S3_LIMITS = S3_LIMITS): Blobs {
   const s3 = openS3(options, limits);
   const passing = openS3ForPassing(options, limits.answer_ms);
-  const head = (key: string) => repeated(async () => (await s3.objectExists(key)) === true);
-  // The answer to HEAD has no body: why it was refused, the answer to GET says.
-  const exists = (key: string) =>
-    head(key).catch(async (error) => {
-      if (!isRefused(error) || reasonGiven(error) !== null) throw error;
-      return (await s3.getObjectArrayBuffer(key)) !== null;
-    });
   return inTrouble({
     put: async (bytes) => {
       const key = await digest(bytes);
-      if (!(await exists(key))) await repeated(() => upload(s3, key, bytes));
+      if ((await objectSize(s3, key)) !== bytes.length) await repeated(() => upload(s3, key, bytes));
       return key;
     },
     get: async (key) => verified(key, toBuffer(await repeated(() => s3.getObjectArrayBuffer(key)))),
@@ -286,7 +279,7 @@ export function createS3Blobs(options: S3Options, limits: typeof S3_LIMITS = S3_
     delete: async (key) => {
       await repeated(() => s3.deleteObject(key).catch(absentIsFine));
     },
-    exists,
+    exists: async (key) => (await objectSize(s3, key)) !== null,
   });
 }
 
@@ -300,12 +293,7 @@ async function upload(s3: S3mini, key: string, bytes: Buffer): Promise<void> {
 
 // AWS answers 204 for a key that is not there, others 404.
 function absentIsFine(error: unknown): void {
-  if ((error as { status?: number }).status !== 404) throw error;
-}
-
-function isRefused(error: unknown): boolean {
-  const { status } = error as { status?: number };
-  return status !== undefined && status >= 400 && status < 500;
+  if (!isAbsent(error)) throw error;
 }
 
 function toBuffer(bytes: ArrayBuffer | null): Buffer | null {

@@ -14,12 +14,23 @@ export function reasonGiven(error: unknown): string | null {
   return elementOf(body, "Code");
 }
 
+/** True where the object is not there. A 404 may as well be the bucket's, the login's, or that of a server that is no store. */
+export function isAbsent(error: unknown): boolean {
+  const { status, body = "" } = error as Thrown;
+  return status === 404 && tellsAbsence(body);
+}
+
+/** The body of an answer 404, of which some stores send none. */
+export function tellsAbsence(body: string): boolean {
+  return body.trim() === "" || elementOf(body, "Code") === "NoSuchKey";
+}
+
 /** The same failure as an error with `code` and a sentence. */
 export function describeTrouble(error: unknown): Error & { code?: string } {
   const { status, body = "", name, message } = error as Thrown;
   if (status === undefined) {
     const code = name === "TimeoutError" ? name : systemCode(error);
-    const says = name === "TimeoutError" ? "no answer in time" : (message ?? "it failed");
+    const says = name === "TimeoutError" ? "no answer in time" : withReason(message ?? "it failed", error);
     const known = code === undefined || says.includes(code) ? says : `${says} (${code})`;
     return Object.assign(new Error(known, { cause: error }), code === undefined ? {} : { code });
   }
@@ -30,8 +41,28 @@ export function describeTrouble(error: unknown): Error & { code?: string } {
 }
 
 function elementOf(body: string, name: "Code" | "Message"): string | null {
-  const text = new RegExp(`<${name}>([^<]{1,1000})</${name}>`).exec(body)?.[1]?.replace(/\p{Cc}/gu, " ");
-  return text?.trim().slice(0, MESSAGE_LENGTH_MAX) || null;
+  const written = new RegExp(`<${name}>([^<]{1,1000})</${name}>`).exec(body)?.[1] ?? "";
+  const text = written.replace(/&(#\d{1,6}|\w{2,4});/g, (whole, entity: string) => character(entity) ?? whole);
+  return (
+    text
+      .replace(/\p{Cc}/gu, " ")
+      .trim()
+      .slice(0, MESSAGE_LENGTH_MAX) || null
+  );
+}
+
+const NAMED: Record<string, string> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+
+function character(entity: string): string | undefined {
+  const code = entity.startsWith("#") ? Number(entity.slice(1)) : null;
+  if (code === null) return NAMED[entity];
+  return code <= 0x10ff_ff ? String.fromCodePoint(code) : undefined;
+}
+
+/** A redirect, for one, has no code, and `fetch failed` alone says nothing of it. */
+function withReason(message: string, error: unknown): string {
+  const cause = (error as { cause?: Thrown }).cause?.message;
+  return message === "fetch failed" && cause ? `${message}: ${cause}` : message;
 }
 
 /** `fetch failed` has the system's error as its cause, or several of them where a name has several addresses. */

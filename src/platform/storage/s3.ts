@@ -2,6 +2,7 @@
 // there (blobs.ts, ../../backup/store-s3.ts).
 import { S3mini } from "s3mini";
 import { sleep } from "../clock.ts";
+import { isAbsent, reasonGiven, tellsAbsence } from "./s3-trouble.ts";
 
 export type S3Options = { endpoint: string; region: string; bucket: string; access_key: string; secret_key: string };
 /** A store without the one bucket. */
@@ -41,8 +42,50 @@ function withFetch(options: S3Options, fetchWithin: typeof fetch): S3mini {
     secretAccessKey: options.secret_key,
     endpoint: `${options.endpoint.replace(/\/+$/, "")}/${options.bucket}`,
     region: options.region,
-    fetch: fetchWithin,
+    fetch: async (input, init) => ofStore(await fetchWithin(input, init), init?.method),
   });
+}
+
+/**
+ * The same answer, where it is one that only a store gives. A web server in its place, such as a store's console or a proxy's
+ * page, answers 200 and keeps nothing; and s3mini takes each 404 for an object that is not there.
+ */
+async function ofStore(answer: Response, method = "GET"): Promise<Response> {
+  const isOther = method === "DELETE" ? answer.status === 200 && isPage(answer) : !answer.headers.has("etag");
+  if (answer.ok && isOther && ["HEAD", "PUT", "DELETE"].includes(method)) {
+    await answer.body?.cancel();
+    throw new Error(`it answered ${answer.status} to ${method} as no S3 store does`);
+  }
+  if (answer.status !== 404 || method !== "GET") return answer;
+  const body = await answer.text();
+  if (!tellsAbsence(body)) throw Object.assign(new Error("it answered 404"), { status: 404, body });
+  return new Response(body, { status: 404, headers: answer.headers });
+}
+
+function isPage(answer: Response): boolean {
+  return answer.headers.get("content-type")?.startsWith("text/html") ?? false;
+}
+
+/** The bytes of an object; null when it is not there. HEAD's answer has no body: why it was refused, the answer to GET says. */
+export async function objectSize(s3: S3mini, key: string): Promise<number | null> {
+  try {
+    return await repeated(() =>
+      s3.getContentLength(key).catch((error) => {
+        throw error.cause ?? error;
+      }),
+    );
+  } catch (error) {
+    if (isAbsent(error)) return null;
+    if (!isRefused(error) || reasonGiven(error) !== null) throw error;
+    const answer = await s3.getObjectRaw(key, false, 0, 1);
+    await answer.body?.cancel();
+    return Number(/\/(\d+)$/.exec(answer.headers.get("content-range") ?? "")?.[1] ?? 0);
+  }
+}
+
+function isRefused(error: unknown): boolean {
+  const { status } = error as { status?: number };
+  return status !== undefined && status >= 400 && status < 500;
 }
 
 async function beginWithin(ms: number, ...[input, init]: Parameters<typeof fetch>): Promise<Response> {
