@@ -411,7 +411,7 @@ describe("the doctor and the outside world", () => {
         if (request.method === "PUT") objects.set(path, Buffer.concat(chunks));
         const found = objects.get(path);
         if (request.method === "DELETE") objects.delete(path);
-        response.writeHead(found ? (request.method === "DELETE" ? 204 : 200) : 404);
+        response.writeHead(found ? (request.method === "DELETE" ? 204 : 200) : 404, { etag: '"kept"' });
         response.end(request.method === "GET" ? found : undefined);
       });
     });
