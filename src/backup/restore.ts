@@ -43,8 +43,8 @@ export type RestoreResult = {
 /** Restores, brings the schema up to date and pauses sending. Throws before anything is changed where it can. */
 export async function restoreBackup(world: RestoreWorld, options: RestoreOptions): Promise<RestoreResult> {
   const startedAtMs = world.clock.monotonic();
-  // A damaged backup must not cost the rows that are there.
-  if (options.replace) await readThrough(options);
+  // A damaged backup must not cost the rows that are there, nor a store that keeps nothing of it.
+  if (options.replace) await readThrough(world, options);
   const { head, end, tables, bodies } = await fillDatabase(world, options);
   const migrations_applied = await migrate(world.database_url);
   const reason = `it was restored from the backup of ${head.created_at}, and mail in its queue may have left since`;
@@ -96,14 +96,18 @@ function opened({ target, keys }: Pick<RestoreOptions, "target" | "keys">): Asyn
   return open(target.read(), keys);
 }
 
-/** Every byte of the backup is looked at, and nothing done with it. */
-async function readThrough(options: RestoreOptions): Promise<void> {
+/** Every byte of the backup is looked at, and nothing done with it, but that the store gets one of the large bodies. */
+async function readThrough({ blobs }: RestoreWorld, options: RestoreOptions): Promise<void> {
+  let isTried = false;
   await takeBackup(opened(options), {
     head: async (head) => refuseOtherKey(head, options.master_key),
     table: async (_head, rows) => {
       for await (const _bytes of rows);
     },
-    body: async () => undefined,
+    async body(_key, bytes) {
+      if (!isTried) await blobs.put(bytes);
+      isTried = true;
+    },
   });
 }
 

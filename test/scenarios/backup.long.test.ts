@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { after, before, describe, it } from "node:test";
@@ -219,6 +219,29 @@ describe("a backup", () => {
       assert.match(said, /Sending is paused/);
       assert.match(await failure(["restore", `${address}x`, "--identity", identity], env), /it answered 404/);
       assert.match(await failure(["backup", address, "--recipient", recipient]), /no store is set/);
+    } finally {
+      await store.stop();
+    }
+  });
+
+  it("is neither made without the bodies of a bucket that is not there, nor costs rows for one", {
+    skip: LACKING_S3,
+  }, async () => {
+    const store = await startS3Server();
+    try {
+      const { endpoint, region, access_key, secret_key } = store.access;
+      const env = {
+        ...{ POSTERN_S3_ENDPOINT: endpoint, POSTERN_S3_REGION: region, POSTERN_S3_BUCKET: "absent" },
+        ...{ POSTERN_S3_ACCESS_KEY: access_key, POSTERN_S3_SECRET_KEY: secret_key },
+      };
+      const without = join(s.dir, "without.backup");
+      assert.match(await failure(["backup", without, "--recipient", recipient], env), /404 NoSuchBucket/);
+      assert.equal(existsSync(without), false);
+      await command(["restore", backup, "--identity", identity, "--replace"], { DATABASE_URL: target.url });
+      const before = await rowsOf(target.url);
+      const again = ["restore", backup, "--identity", identity, "--replace"];
+      assert.match(await failure(again, { ...env, DATABASE_URL: target.url }), /404 NoSuchBucket/);
+      assert.deepEqual(await rowsOf(target.url), before);
     } finally {
       await store.stop();
     }
