@@ -15,7 +15,7 @@ import { takeBackup } from "../../src/backup/read.ts";
 import { withSchema } from "../support/citus.ts";
 import { plainDatabase, type TestDatabase } from "../support/database.ts";
 import { inheritedEnv } from "../support/inherited-env.ts";
-import { hasS3Server, startS3Server } from "../support/s3-server.ts";
+import { hasS3Server, type S3Server, startS3Server } from "../support/s3-server.ts";
 import { type Scene, setScene } from "../support/scene.ts";
 import { receiveAt } from "../support/stories.ts";
 import { connectToRows, digestTables } from "../support/table-digests.ts";
@@ -84,6 +84,11 @@ async function command(args: string[], env: Record<string, string> = {}): Promis
   const all = { ...inheritedEnv(), ...s.env, ...env };
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...args], { env: all });
   return stdout.trim();
+}
+
+function settingsOf({ access }: S3Server, prefix: "POSTERN_S3" | "POSTERN_BACKUP_S3"): Record<string, string> {
+  const named = Object.entries(access).map(([name, value]) => [`${prefix}_${name.toUpperCase()}`, value]);
+  return Object.fromEntries(named);
 }
 
 /** What the command says when it fails. */
@@ -204,11 +209,7 @@ describe("a backup", () => {
   }, async () => {
     const store = await startS3Server();
     try {
-      const { endpoint, region, access_key, secret_key } = store.access;
-      const env = {
-        ...{ POSTERN_BACKUP_S3_ENDPOINT: endpoint, POSTERN_BACKUP_S3_REGION: region },
-        ...{ POSTERN_BACKUP_S3_ACCESS_KEY: access_key, POSTERN_BACKUP_S3_SECRET_KEY: secret_key },
-      };
+      const env = settingsOf(store, "POSTERN_BACKUP_S3");
       const address = `s3://${store.bucket}/2026/mail.postern`;
       const kept = JSON.parse(await command(["backup", address, "--recipient", recipient, "--json"], env));
       assert.equal(kept.bodies, made.bodies);
@@ -229,11 +230,7 @@ describe("a backup", () => {
   }, async () => {
     const store = await startS3Server();
     try {
-      const { endpoint, region, access_key, secret_key } = store.access;
-      const env = {
-        ...{ POSTERN_S3_ENDPOINT: endpoint, POSTERN_S3_REGION: region, POSTERN_S3_BUCKET: "absent" },
-        ...{ POSTERN_S3_ACCESS_KEY: access_key, POSTERN_S3_SECRET_KEY: secret_key },
-      };
+      const env = { ...settingsOf(store, "POSTERN_S3"), POSTERN_S3_BUCKET: "absent" };
       const without = join(s.dir, "without.backup");
       assert.match(await failure(["backup", without, "--recipient", recipient], env), /404 NoSuchBucket/);
       assert.equal(existsSync(without), false);
