@@ -66,7 +66,8 @@ async function newestChanges(): Promise<string[]> {
 test("what was changed is noted as it was before and after, and what stayed is not", async () => {
   const domain = "before-after.example";
   const { body: made } = await api.ask("POST", "/v1/domains", { domain, type: "outbound" });
-  assert.ok((await newestChanges()).includes("type: null > outbound"));
+  assert.deepEqual(await newestChanges(), ["type: null > outbound"]);
+  assert.deepEqual((await newest("limit=1")).entries[0].fields, ["domain", "type"]);
   await api.ask("PUT", `/v1/domains/${made.id}`, { active: false, tls_policy: "require", type: "outbound" });
   assert.deepEqual(await newestChanges(), ["active: true > false", "tls_policy: opportunistic > require"]);
 

@@ -33,13 +33,15 @@ export function noteChanges(world: AuditWorld) {
   return async (request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> => {
     const operation = operationOf(request);
     if (operation === null || reply.statusCode >= 400) return payload;
-    const { account, params, body } = request;
+    const { account, params } = request;
     await note(world, account.org_id, {
       ...whoAsks(account),
       ...{ ip: request.ip, operation, request_id: request.id },
       target: targetOf(params, payload),
       fields: givenIn(request),
-      changes: changesOf(bodySchema(request), body, { before: replaced.get(request), hasNames: hasNames(request) }),
+      changes: changesOf(bodySchema(request), givenOf(request), {
+        ...{ before: replaced.get(request), hasNames: hasNames(request) },
+      }),
     });
     return payload;
   };
@@ -48,22 +50,43 @@ export function noteChanges(world: AuditWorld) {
 /** Records as they were before a request that replaces some of their fields. */
 const replaced = new WeakMap<FastifyRequest, unknown>();
 
-/** Remembers what each request to change a record is about to replace: what GET answers at the same path, asked as the same account. */
+/** Names of the fields of a body as it came: its validator adds those that have a default. */
+const given = new WeakMap<FastifyRequest, readonly string[]>();
+
+/** The body without what was not given. */
+function givenOf(request: FastifyRequest): unknown {
+  const { body } = request;
+  const names = given.get(request);
+  if (names === undefined || body === null || typeof body !== "object") return body;
+  return Object.fromEntries(Object.entries(body).filter(([name]) => names.includes(name)));
+}
+
+/**
+ * Remembers of each request to change a record what it gives, and what it is about to replace: what GET answers at the same path, asked
+ * as the same account. Routes that change nothing, such as those that send, do nothing more.
+ */
 export function rememberReplaced(scope: FastifyInstance): void {
   const reading = new Map<string, RouteOptions["handler"]>();
-  scope.addHook("onRoute", ({ method, url, handler }) => {
-    // A handler that writes its answer by itself is none to be asked in between.
-    if (method === "GET" && handler.length < 2) reading.set(url, handler);
-  });
-  scope.addHook("preHandler", async (request, reply) => {
-    const { method, routeOptions } = request;
-    const read = method === "PUT" || method === "PATCH" ? reading.get(routeOptions.url ?? "") : undefined;
-    if (!read || !showsValues(bodySchema(request), request.body, hasNames(request))) return;
+  const rememberGiven = async (request: FastifyRequest): Promise<void> => {
+    const { body } = request;
+    if (body !== null && typeof body === "object") given.set(request, Object.keys(body));
+  };
+  const readBefore = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const read = reading.get(request.routeOptions.url ?? "");
+    if (!read || !showsValues(bodySchema(request), givenOf(request), hasNames(request))) return;
     try {
       replaced.set(request, await read.call(scope, Object.create(request, { query: { value: {} } }), reply));
     } catch {
       // What cannot be read cannot be changed either, and the change says why.
     }
+  };
+  scope.addHook("onRoute", (route) => {
+    const { method, url, handler, schema } = route;
+    // A handler that writes its answer by itself is none to be asked in between.
+    if (method === "GET" && handler.length < 2) reading.set(url, handler);
+    if (changingOperation(String(method), schema) === null) return;
+    route.preValidation = [route.preValidation ?? [], rememberGiven].flat();
+    if (method === "PUT" || method === "PATCH") route.preHandler = [route.preHandler ?? [], readBefore].flat();
   });
 }
 
@@ -121,14 +144,19 @@ export async function notePersonInAll(
 }
 
 function operationOf({ method, routeOptions }: FastifyRequest): string | null {
-  const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
+  return changingOperation(method, routeOptions.schema);
+}
+
+/** The id of an operation that changes something; null for one that reads or sends. */
+function changingOperation(method: string, schema: unknown): string | null {
+  const { operationId } = (schema ?? {}) as { operationId?: string };
   if (operationId === undefined || method === "GET" || method === "HEAD" || NO_CHANGES.has(operationId)) return null;
   return operationId;
 }
 
 /** Names of fields that the operation knows; password managers send others too, and what those are called is free text. */
 function givenIn(request: FastifyRequest): string[] {
-  const { body } = request;
+  const body = givenOf(request);
   if (body === null || typeof body !== "object") return [];
   const schema = bodySchema(request) as JsonSchema;
   const known = [schema, ...(schema.anyOf ?? [])].map(({ properties }) => properties ?? {});
