@@ -140,12 +140,13 @@ export function forgetTries(db: Query, name: Buffer) {
 
 export type NewSession = { digest: Buffer; id: string; person_id: string; at: Date; ip: string; user_agent: string };
 
-/** `password`: only while it is the person's; it waits for who is changing it. Touches no row then. */
+/** `password`: only while it is the person's; it waits for who is changing it. Touches no row then. Citus takes no lock in the select of an insert. */
 export function insertSession(db: Query, row: NewSession, password: string | null) {
   return db.execute(
-    `insert into person_session (digest, id, person_id, created_at, seen_at, proved_at, ip, user_agent)
-     select $1, $2, id, $4, $4, $4, $5, $6 from person
-      where id = $3 and ($7::text is null or password = $7) for share on conflict (digest) do nothing`,
+    `with who as (select id from person where id = $3 and ($7::text is null or password = $7) for share)
+     insert into person_session (digest, id, person_id, created_at, seen_at, proved_at, ip, user_agent)
+     select $1::bytea, $2::uuid, who.id, $4::timestamptz, $4::timestamptz, $4::timestamptz, $5::text, $6::text from who
+     on conflict (digest) do nothing`,
     [row.digest, row.id, row.person_id, row.at, row.ip, row.user_agent, password],
   );
 }
