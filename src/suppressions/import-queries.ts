@@ -4,11 +4,16 @@ import { COUNT_WRITTEN, INSERT_COLUMNS, MERGE, WRITTEN } from "./queries.ts";
 import type { Job, JobError, JobQuestion, JobSample, Provider, Reason } from "./types.ts";
 
 // Who reads a list renews its lease; where that has stopped, nobody reads it any more.
-const JOB_COLUMNS = `id, case when status = 'previewed' and expires_at <= $2 then 'expired'
-                              when status = 'reading' and lease_until <= now() then 'failed' else status end as status,
-  provider, total_rows, valid_rows, invalid_rows, duplicate_rows, already_suppressed_rows,
+const EXPIRED = "when status = 'previewed' and expires_at <= $2 then 'expired'";
+const FAILED = "when status = 'reading' and lease_until <= now() then 'failed'";
+const columns = (
+  status: string,
+) => `id, ${status} as status, provider, total_rows, valid_rows, invalid_rows, duplicate_rows, already_suppressed_rows,
   '{"hard_bounce": 0, "complaint": 0, "manual": 0, "unsubscribe": 0}'::jsonb || by_reason as by_reason, sample, errors,
   questions, committed_rows, created_at, expires_at`;
+const JOB_COLUMNS = columns(`case ${EXPIRED} ${FAILED} else status end`);
+/** The same of a job whose list is read already. Citus takes no clock in what a change returns. */
+const READ_JOB_COLUMNS = columns(`case ${EXPIRED} else status end`);
 
 /** Invisible to the API until `finishReading`, or `showReading` where the list is large. */
 export function insertJob(tx: Tx, orgId: string, job: { id: string; created_at: Date; expires_at: Date }) {
@@ -65,7 +70,7 @@ export function finishReading(tx: Tx, orgId: string, { now, id, found }: { now: 
         set status = 'previewed', provider = $4, total_rows = $5, valid_rows = $6, invalid_rows = $7,
             duplicate_rows = $8, already_suppressed_rows = $9, by_reason = $10, sample = $11, errors = $12,
             block_count = $13, questions = $14, lease_until = null
-      where org_id = $1 and id = $3 and status = 'reading' returning ${JOB_COLUMNS}`,
+      where org_id = $1 and id = $3 and status = 'reading' returning ${READ_JOB_COLUMNS}`,
     [
       orgId,
       now,
@@ -125,7 +130,7 @@ export function findJob(tx: Tx, orgId: string, now: Date, id: string) {
 export function startCommit(tx: Tx, orgId: string, now: Date, id: string) {
   return tx.query<Job>(
     `update suppression_import set status = 'committing', lease_until = now()
-      where org_id = $1 and id = $3 and status = 'previewed' and expires_at > $2 returning ${JOB_COLUMNS}`,
+      where org_id = $1 and id = $3 and status = 'previewed' and expires_at > $2 returning ${READ_JOB_COLUMNS}`,
     [orgId, now, id],
   );
 }

@@ -24,7 +24,7 @@ import { type Citus, lacksCitus, startCitus, withSchema } from "../support/citus
 import { connectToRows, digestTables } from "../support/table-digests.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const STORIES = ["send", "outcomes", "masked", "bounces", "searches", "simulator", "submission"];
+const STORIES = ["send", "outcomes", "masked", "bounces", "searches", "simulator", "submission", "address-data"];
 const STORY_MS = 600_000;
 const ADD = `insert into suppression (org_id, id, email, reason, scope_type, source, created_at)
              values ($1, $2, $3, 'manual', 'org', 'manual', $4)`;
