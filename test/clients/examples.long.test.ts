@@ -167,7 +167,7 @@ function hasAll(...commands: string[]): string | false {
   return missing.length === 0 ? false : `missing: apt-get install ${missing.join(" ")}`;
 }
 
-/** Each plays its examples; an answer that the library cannot read does not matter here. */
+/** Each plays its examples; that an answer lacks its record, which counts as none, does not matter here. */
 function players(): { [language: string]: Player } {
   return { node: node(), python: python(), ruby: ruby(), php: php(), go: go() };
 }
@@ -197,12 +197,13 @@ function python(): Player {
   const script = `import json, os, sys
 sys.path.insert(0, ${JSON.stringify(join(ROOT, "clients/python/src"))})
 from postern_mail import Postern
+from postern_mail.errors import ConnectionError
 for name, example in json.load(open(os.environ["EXAMPLES"])).items():
     postern = Postern(base_url=os.environ["RECORDER"] + "/python/" + name, max_retries=0)
     code = compile(example["python"], name, "exec")
     try:
         exec(code, {"postern": postern, "bytes": b"bytes"})
-    except KeyError:
+    except ConnectionError:
         pass
 `;
   return { command, missing, write: () => ["-c", script] };
@@ -216,7 +217,7 @@ JSON.parse(File.read(ENV["EXAMPLES"])).each do |id, example|
   bytes = "bytes"
   answer = eval(example["ruby"], binding, id)
   answer.items if answer.is_a?(Postern::Page)
-rescue NoMethodError
+rescue Postern::ConnectionError
 end`;
   const missing = answers("ruby", "-v") ? null : "no Ruby: apt-get install ruby";
   return { command: "ruby", missing, write: () => ["-e", script] };
@@ -232,7 +233,7 @@ foreach (json_decode(file_get_contents(getenv('EXAMPLES')), true) as $id => $exa
     $bytes = 'bytes';
     try {
         eval($example['php']);
-    } catch (TypeError) {
+    } catch (Postern\\ConnectionError) {
     }
 }`;
   const missing = answers("php", "-r", "exit(extension_loaded('curl') ? 0 : 1);") ? null : "no PHP with curl: php-curl";
