@@ -65,8 +65,10 @@ async function run(): Promise<void> {
   const name = client === null ? first : client.commandIn(words);
   const named = GROUPS.find(({ names }) => names.includes(name));
   const around = client !== null && !named ? client.processSurroundings() : null;
-  const isClients = around !== null && client?.isAlone(name, around);
-  for (const group of named ? [named] : isClients || first === "--version" ? [] : GROUPS) await group.add(program);
+  // The help, completions and suggestions know all commands; a command of clients and the version need none of these.
+  const isAlone = first === "--version" || (around !== null && client?.isAlone(name, around));
+  const unnamed = isAlone ? [] : GROUPS;
+  for (const group of named ? [named] : unnamed) await group.add(program);
   for (const command of program.commands) command.helpGroup("On this machine:");
   program.hook("preAction", () => refuseEnvFile(name));
   if (named && name !== "start") noticeLostOutput();

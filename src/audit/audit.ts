@@ -40,7 +40,8 @@ export function noteChanges(world: AuditWorld) {
       target: targetOf(params, payload),
       fields: givenIn(request),
       changes: changesOf(bodySchema(request), givenOf(request), {
-        ...{ before: replaced.get(request), hasNames: hasNames(request) },
+        before: replaced.get(request),
+        hasNames: hasNames(request),
       }),
     });
     return payload;
@@ -82,7 +83,7 @@ export function rememberReplaced(scope: FastifyInstance): void {
   };
   scope.addHook("onRoute", (route) => {
     const { method, url, handler, schema } = route;
-    // A handler that writes its answer by itself is none to be asked in between.
+    // A handler that takes the reply may write to it: it is not asked in between.
     if (method === "GET" && handler.length < 2) reading.set(url, handler);
     if (changingOperation(String(method), schema) === null) return;
     route.preValidation = [route.preValidation ?? [], rememberGiven].flat();

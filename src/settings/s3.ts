@@ -37,7 +37,7 @@ export function backupStore(reader: Reading): S3Access | null {
 function access({ env, problems }: Reading, which: "S3" | "BACKUP_S3"): S3Access {
   const prefix = `POSTERN_${which}`;
   const endpoint = env[`${prefix}_ENDPOINT`] ?? "";
-  // The bucket is put behind it, and a login in it is none that S3 knows.
+  // The bucket is put behind it, and S3 knows no login in an address.
   if (endpoint && (!isWebAddress(endpoint) || /[\s?#@]/.test(endpoint))) {
     problems.push(
       `${prefix}_ENDPOINT is "${withoutPassword(endpoint)}"; write its address alone, such as https://s3.example.eu.`,

@@ -267,7 +267,7 @@ describe("DMARC", () => {
       ["From: a@attacker.test, b@other.test", [null, null]],
       ["From: a@example.com, b@mild.test", ["quarantine", "mild.test"]],
       ["From: nobody", [null, null]],
-      // Whoever stands behind what is looked at may ask for anything.
+      // An author who stands behind what is looked at may ask for anything.
       [`From: ${[1, 2, 3, 4, 5].map((at) => `a@n${at}.test`).join(", ")}, ceo@strict.test`, ["reject", null]],
       [`From: ${[1, 2, 3, 4].map((at) => `a@n${at}.test`).join(", ")}, ceo@mild.test`, ["quarantine", "mild.test"]],
       [`From: ${"a@n.test, ".repeat(1_000)}ceo@strict.test`, ["reject", null]],

@@ -161,7 +161,7 @@ export type LinkUse = {
   /** What somebody who signs up calls theirs, and will send. */
   organization?: { name: string; purpose: string };
 };
-/** `noted_in`: the organizations in whose audit logs it belongs: the one that somebody joined, or those of who has a new password. */
+/** `noted_in`: the organizations in whose audit logs it belongs: the one that somebody joined, or those of the person with the new password. */
 export type UsedLink = { person_id: string; kind: LinkKind; noted_in: string[] };
 
 /**
@@ -233,7 +233,7 @@ export async function offerFirstPasskey(
   return offerPasskey(world, site, { id: world.random.uuid(), email: address, name: checkName(name) }, true);
 }
 
-/** Somebody new whom a provider vouches for takes the invitation of their address, to this organization or any; null: there is none. */
+/** Somebody new whom a provider vouches for takes the invitation of their address, to this organization or any; null: nobody invited them. */
 export async function joinByInvitation(
   world: LinkWorld,
   email: string,

@@ -164,7 +164,7 @@ async function bind(
   return id;
 }
 
-/** Who has an address of the domains belongs to the first organization: another's invitation takes them nowhere else unasked. */
+/** A person with an address of the domains belongs to the first organization: another's invitation takes them nowhere else unasked. */
 async function joinNewly(world: PeopleWorld, email: string, claims: Claims) {
   const { domains = [], role = "viewer" } = world.config.oidc ?? {};
   if (!domains.includes(email.split("@")[1] ?? "")) return joinByInvitation(world, email, claims, null);

@@ -136,7 +136,7 @@ it("who signs in there for the first time ends what somebody made in their name 
   assert.equal((await whoIs(eve)).person.has_password, true);
 });
 
-it("a person with an address of the domain joins the first organization, whoever else invited them", async () => {
+it("a person with an address of the domain joins the first organization, also where another one invited them", async () => {
   const { organization } = await createOrganization(api.world, { name: "Elsewhere" });
   const mallory = await setUp(api, "mallory@example.org", organization.id);
   const invite = (browser: Browser, org_id: string, email: string) =>

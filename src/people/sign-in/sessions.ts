@@ -19,7 +19,7 @@ type SessionWorld = Pick<World, "db" | "clock" | "random" | "log">;
 /** Who a session is for. `password`: as it was kept when they showed it; null where something else let them in. */
 export type Shown = { id: string; password: string | null };
 
-/** Begins one, and answers its token; null where the password that was shown is none any more. */
+/** Begins one, and answers its token; null where the password that was shown does not count any more. */
 export async function startSession(world: SessionWorld, who: Shown, client: Client): Promise<string | null> {
   const token = newToken(world);
   const row = {

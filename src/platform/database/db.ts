@@ -93,7 +93,7 @@ class Session extends pg.Client {
   }
 }
 
-/** pg says null where there is none. */
+/** The same error, noted. pg calls back with null where nothing failed. */
 function noted(error: Error): Error {
   if (error) unconnected.add(error);
   return error;
