@@ -252,7 +252,6 @@ function ourSettings(memoryBytes: number, lz4: boolean): Setting[] {
     ["max_parallel_workers_per_gather", "0", "short statements; also containers have only 64 MB of /dev/shm"],
     ["autovacuum_naptime", "15s", "queue rows die within seconds of their birth"],
     ["autovacuum_vacuum_scale_factor", "0.05", "the same: index scans over dead rows slow every claim"],
-    ["autovacuum_analyze_scale_factor", "0.02", "plans follow a queue that fills and drains"],
     ["autovacuum_vacuum_cost_limit", "1000", "solid state disks; the default is for spinning ones"],
     ["idle_in_transaction_session_timeout", "60s", "no transaction waits for anything; a stuck one blocks vacuum"],
     ["temp_file_limit", "2GB", "a runaway sort must not fill the disk the log is on"],
