@@ -71,6 +71,15 @@ it("an address that is not verified opens nothing, nor one that nobody invited",
   assert.equal((await whoIs(stranger)).code, "not_signed_in");
 });
 
+it("a name of 255 characters at the provider comes in, and a longer one does not", async () => {
+  const problemOf = async (length: number) => {
+    become("stranger@elsewhere.example", { sub: "s".repeat(length) });
+    return placeOf(await goThere(browserOf(api)));
+  };
+  assert.deepEqual(await problemOf(255), [303, "/sign-in?problem=oidc_uninvited"]);
+  assert.deepEqual(await problemOf(256), [303, "/sign-in?problem=oidc_failed"]);
+});
+
 it("who is invited takes the invitation with it, and a person with an address of the domain joins without one", async () => {
   const path = `/dashboard/api/organizations/${api.org_id}/invitations`;
   await owner.ask("POST", path, { email: "guest@elsewhere.example", role: "viewer" });

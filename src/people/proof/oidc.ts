@@ -8,6 +8,8 @@ import type { World } from "../../platform/world.ts";
 const CONTEXT = "oidc-asked";
 const ANSWER_WITHIN_MS = 10 * 60_000;
 const TIMEOUT_S = 10;
+/** OpenID Connect Core §2. */
+const SUBJECT_CHARS_MAX = 255;
 /** A person who shows again who they are signed in there so long ago at most. */
 const PROVED_WITHIN_S = 120;
 
@@ -57,6 +59,9 @@ export function createOidc(world: OidcWorld, settings: OidcSettings): Oidc {
         });
       const said = tokens.claims();
       if (!said) throw notAsked();
+      if (said.sub.length > SUBJECT_CHARS_MAX) {
+        throw new Refusal("sign_in_failed", `the provider's \`sub\` has more than ${SUBJECT_CHARS_MAX} characters`);
+      }
       // Many providers tell the address there alone.
       const more = await client.fetchUserInfo(config, tokens.access_token, said.sub).catch(() => ({}));
       const { name }: Record<string, unknown> = { ...said, ...more };
