@@ -15,10 +15,10 @@ import { neededPlaces, refuseTakenPlaces } from "../platform/net/free-places.ts"
 import { holdPlaces } from "../platform/net/held-places.ts";
 import { placesOf } from "../platform/net/places.ts";
 import { refuseUnusableFiles } from "../platform/net/server-tls.ts";
-import { collectLessOften } from "../platform/process/collect-less-often.ts";
 import { leaveRoot } from "../platform/process/leave-root.ts";
 import { ignoreLostOutput } from "../platform/process/output-problem.ts";
 import { trimMemory } from "../platform/process/trim-memory.ts";
+import { tuneV8 } from "../platform/process/tune-v8.ts";
 import { noteDatabase, refuseEmptyDatabase } from "../platform/storage/data-folder.ts";
 import { judgeMasterKey, keepMasterKey } from "../platform/storage/master-key.ts";
 import type { World } from "../platform/world.ts";
@@ -63,7 +63,7 @@ function parseRoles(text: string): Role[] {
 
 async function start(options: { roles?: Role[]; user?: string }): Promise<void> {
   const { roles = [...ROLES] } = options;
-  collectLessOften();
+  tuneV8();
   ignoreLostOutput();
   const found = findConfig();
   const signal = watchSignals(found);
