@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import { Secret, TOTP } from "otpauth";
 import { type Answer, type TestApi, testApi } from "../../test/support/api.ts";
+import { lockWaits } from "../../test/support/lock-waits.ts";
 import { type Browser, browserOf, PASSWORD, setUp } from "../../test/support/people.ts";
+import { until } from "../../test/support/until.ts";
 import { makeMailedReset } from "./links/links.ts";
 import { makeResetLink, makeSetUpLink } from "./people.ts";
 import { findPersonByEmail } from "./queries.ts";
@@ -365,6 +367,20 @@ describe("people of an organization", () => {
       ["joinOrganization shown@example.net", "showInvitationLink ann@example.net", "createInvitation ann@example.net"],
     );
     assert.deepEqual(entries[1].target, { id: body.invitation.id });
+  });
+
+  it("are as they were just before a change, also in the log of a change that waited for another one", async () => {
+    const someone = await member("viewer");
+    const { id } = (await someone.ask("GET", "/dashboard/api/session")).body.person;
+    const change = await api.world.db.transaction(async (tx) => {
+      await tx.execute("update membership set role = 'admin' where person_id = $1", [id]);
+      const waits = owner.ask("PUT", `/dashboard/api/organizations/${api.org_id}/people/${id}`, { role: "developer" });
+      await until("the change waits", async () => (await lockWaits(api.world)) === 1);
+      return { waits };
+    });
+    assert.equal((await change.waits).status, 200);
+    const { entries } = (await api.ask("GET", "/v1/audit-log?operation=updateMember&limit=1")).body;
+    assert.deepEqual(entries[0].changes, [{ field: "role", before: "admin", after: "developer" }]);
   });
 
   it("always have an owner", async () => {

@@ -369,11 +369,12 @@ export function findMember(tx: Tx, orgId: string, personId: string) {
   );
 }
 
-/** Keeps the owners as they are until the transaction ends. */
-export function lockOwners(tx: Tx, orgId: string) {
-  return tx.query<{ person_id: string }>(
-    "select person_id from membership where org_id = $1 and role = 'owner' order by person_id for update",
-    [orgId],
+/** Keeps the owners, and this member, as they are until the transaction ends; in one order, so that nobody waits for each other. */
+export function lockOwnersAnd(tx: Tx, orgId: string, personId: string) {
+  return tx.query<{ person_id: string; role: PersonRole }>(
+    `select person_id, role from membership where org_id = $1 and (role = 'owner' or person_id = $2)
+      order by person_id for update`,
+    [orgId, personId],
   );
 }
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { type TestApi, testApi } from "../../../test/support/api.ts";
+import { lockWaits } from "../../../test/support/lock-waits.ts";
 import { until } from "../../../test/support/until.ts";
 import { confirmationToken } from "./confirmation.ts";
 
@@ -10,14 +11,6 @@ before(async () => {
   api = await testApi();
 });
 after(() => api.close());
-
-/** How many of this database wait for a lock. */
-const waiting = async () => {
-  const [row] = await api.world.db.query<{ some: number }>(
-    "select count(*) as some from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-  );
-  return row?.some ?? 0;
-};
 
 test("an alias that bounces had switched off is on when its new mailbox confirms while it is being changed", async () => {
   const made = await api.ask("POST", "/v1/masked/aliases", { forward_to: ["full@real.example"] });
@@ -33,12 +26,12 @@ test("an alias that bounces had switched off is on when its new mailbox confirms
   const [changed, confirmed] = await api.world.db.transaction(async (tx) => {
     await tx.query("select 1 from masked_alias_destination where alias_id = $1 for update", [id]);
     const change = api.ask("PUT", path, { forward_to: ["next@real.example"] });
-    await until("the change waits", async () => (await waiting()) === 1);
+    await until("the change waits", async () => (await lockWaits(api.world)) === 1);
     let isOver = false;
     const confirmation = api.ask("POST", `/masked/confirm/${token}`, undefined, { key: null }).finally(() => {
       isOver = true;
     });
-    await until("the confirmation is over or waits", async () => isOver || (await waiting()) === 2);
+    await until("the confirmation is over or waits", async () => isOver || (await lockWaits(api.world)) === 2);
     return [change, confirmation].map((one) => ({ one }));
   });
   assert.deepEqual([(await changed?.one)?.status, (await confirmed?.one)?.status], [200, 200]);

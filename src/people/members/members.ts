@@ -19,8 +19,8 @@ export async function changeMember(
   { id, ...changes }: { id: string; role?: PersonRole; sees_bodies?: boolean },
 ): Promise<{ before: queries.Member; after: queries.Member }> {
   return db.asOrg(orgId, async (tx) => {
-    const before = await findMember(tx, orgId, id);
-    if (changes.role !== undefined && changes.role !== "owner") await keepAnOwner(tx, orgId, id);
+    const { before, isOnlyOwner } = await lockMember(tx, orgId, id);
+    if (isOnlyOwner && changes.role !== undefined && changes.role !== "owner") throw onlyOwner();
     await queries.changeMember(tx, orgId, { person_id: id, ...changes });
     return { before, after: await findMember(tx, orgId, id) };
   });
@@ -29,8 +29,8 @@ export async function changeMember(
 /** The person is still there, and belongs to it no longer; answers them as they were. */
 export async function removeMember({ db }: MemberWorld, orgId: string, id: string): Promise<queries.Member> {
   return db.asOrg(orgId, async (tx) => {
-    const before = await findMember(tx, orgId, id);
-    await keepAnOwner(tx, orgId, id);
+    const { before, isOnlyOwner } = await lockMember(tx, orgId, id);
+    if (isOnlyOwner) throw onlyOwner();
     await queries.removeMember(tx, orgId, id);
     return before;
   });
@@ -42,8 +42,17 @@ async function findMember(tx: Tx, orgId: string, id: string): Promise<queries.Me
   return member;
 }
 
-async function keepAnOwner(tx: Tx, orgId: string, id: string): Promise<void> {
-  const owners = await queries.lockOwners(tx, orgId);
-  if (owners.length === 1 && owners[0]?.person_id === id)
-    throw new Refusal("invalid_state", "this is the only owner: make somebody else owner first");
+/** Nobody else changes this member or an owner until the transaction ends. */
+async function lockMember(
+  tx: Tx,
+  orgId: string,
+  id: string,
+): Promise<{ before: queries.Member; isOnlyOwner: boolean }> {
+  const locked = isUuid(id) ? await queries.lockOwnersAnd(tx, orgId, id) : [];
+  const owners = locked.filter(({ role }) => role === "owner");
+  return { before: await findMember(tx, orgId, id), isOnlyOwner: owners.length === 1 && owners[0]?.person_id === id };
+}
+
+function onlyOwner(): Refusal {
+  return new Refusal("invalid_state", "this is the only owner: make somebody else owner first");
 }
