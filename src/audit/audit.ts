@@ -10,7 +10,7 @@ import { isUuid } from "../platform/database/db.ts";
 import type { Page } from "../platform/database/page.ts";
 import { totalOf } from "../platform/database/totals.ts";
 import type { World } from "../platform/world.ts";
-import { type Change, changesOf, showsValues } from "./changes.ts";
+import { type Change, changesBetween, changesOf, showsValues } from "./changes.ts";
 import * as queries from "./queries.ts";
 
 export { type Change, changesBetween } from "./changes.ts";
@@ -43,9 +43,23 @@ export function noteChanges(world: AuditWorld) {
         before: replaced.get(request),
         hasNames: hasNames(request),
       }),
+      ...said.get(request),
     });
     return payload;
   };
+}
+
+/** What routes say of their changes themselves. */
+const said = new WeakMap<FastifyRequest, Pick<PersonAct, "target" | "fields" | "changes">>();
+
+/** Says which of these fields a request changed that its body does not show: those of a switch with a path of its own. */
+export function sayChanged<R extends { id: string }>(
+  request: FastifyRequest,
+  before: R,
+  after: R,
+  fields: (keyof R & string)[],
+): void {
+  said.set(request, { target: { id: after.id }, fields, changes: changesBetween(before, after, fields) });
 }
 
 /** Records as they were before a request that replaces some of their fields. */

@@ -105,6 +105,22 @@ test("addy.io: list by pages and by words, switch off and on, delete", async () 
   assert.deepEqual([operation, target.id, key_id], ["deleteMaskedAlias", data.id, mask.id]);
 });
 
+test("the audit log shows what a switch was before and after", async () => {
+  const { id } = (await addy("POST", "/api/v1/aliases", {})).body.data;
+  await addy("DELETE", `/api/v1/active-aliases/${id}`);
+  await simpleLogin("POST", `/api/aliases/${id}/toggle`);
+  await addy("POST", "/api/v1/active-aliases", { id });
+  const { entries } = (await api.ask("GET", "/v1/audit-log?operation=updateMaskedAlias&limit=3")).body;
+  const [off, on] = [
+    { field: "active", before: "true", after: "false" },
+    { field: "active", before: "false", after: "true" },
+  ];
+  assert.deepEqual(
+    entries.map(({ target, fields, changes }: Record<string, unknown>) => ({ target, fields, changes })),
+    [[], [on], [off]].map((changes) => ({ target: { id }, fields: ["active"], changes })),
+  );
+});
+
 test("a mask key opens nothing under /v1, a full key nothing here, and a revoked one nothing at all", async () => {
   const paths = ["/v1/masked/aliases", "/v1/api-keys", "/v1/emails", "/v1/me"];
   for (const path of paths) {

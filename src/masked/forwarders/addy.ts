@@ -6,7 +6,7 @@ import { type Api, IdParams } from "../../http/http.ts";
 import type { World } from "../../platform/world.ts";
 import type { AliasPorts } from "../addresses/aliases.ts";
 import type { AliasRecord, Format } from "../types.ts";
-import { type OwnAliases, type OwnWorld, ownAliases } from "./own-aliases.ts";
+import { type OwnAliases, type OwnWorld, ownAliases, switchAlias } from "./own-aliases.ts";
 
 const PAGE = { size: 100, number: 1 };
 const BODY_BYTES_MAX = 16_384;
@@ -137,11 +137,11 @@ function mountOne(api: Api, own: Own): void {
     },
     async (request) => {
       const mine = await own(request);
-      return { data: shown(await mine.change(request.body.id, { active: true }), mine) };
+      return { data: shown(await switchAlias(request, mine, { id: request.body.id, active: true }), mine) };
     },
   );
   api.delete("/api/v1/active-aliases/:id", { schema: changing }, async (request, reply) => {
-    await (await own(request)).change(request.params.id, { active: false });
+    await switchAlias(request, await own(request), { id: request.params.id, active: false });
     return reply.code(204).send();
   });
 }

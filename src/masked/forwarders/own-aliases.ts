@@ -1,5 +1,7 @@
 // The masked addresses of one mailbox, as a mask key may manage them: those that forward to it, and changes only where it is
 // their one destination.
+import type { FastifyRequest } from "fastify";
+import { sayChanged } from "../../audit/audit.ts";
 import type { Account } from "../../http/http.ts";
 import { LAST_ID } from "../../platform/database/page.ts";
 import { notFound, Refusal } from "../../platform/refusal.ts";
@@ -51,4 +53,16 @@ export async function ownAliases(world: OwnWorld, ports: aliases.AliasPorts, acc
       await aliases.deleteAlias(world, account, id);
     },
   };
+}
+
+/** Switches an alias on or off by a path of its own, which the audit log is to show. */
+export async function switchAlias(
+  request: FastifyRequest,
+  mine: OwnAliases,
+  { id, active }: { id: string; active: boolean },
+): Promise<AliasRecord> {
+  const before = await mine.get(id);
+  const after = await mine.change(id, { active });
+  sayChanged(request, before, after, ["active"]);
+  return after;
 }

@@ -8,7 +8,7 @@ import { invalid } from "../../platform/refusal.ts";
 import { newLocalPart } from "../addresses/addresses.ts";
 import type { AliasPorts } from "../addresses/aliases.ts";
 import type { AliasRecord } from "../types.ts";
-import { type OwnAliases, type OwnWorld, ownAliases } from "./own-aliases.ts";
+import { type OwnAliases, type OwnWorld, ownAliases, switchAlias } from "./own-aliases.ts";
 
 const PAGE_SIZE = 20;
 const BODY_BYTES_MAX = 16_384;
@@ -154,8 +154,8 @@ function mountOne(api: Api, own: Own): void {
     { bodyLimit: BODY_BYTES_MAX, schema: { ...schema, operationId: "updateMaskedAlias" } },
     async (request) => {
       const mine = await own(request);
-      const { active } = await mine.get(request.params.id);
-      return { enabled: (await mine.change(request.params.id, { active: !active })).active };
+      const { id, active } = await mine.get(request.params.id);
+      return { enabled: (await switchAlias(request, mine, { id, active: !active })).active };
     },
   );
   for (const method of ["PATCH", "PUT"] as const) {
