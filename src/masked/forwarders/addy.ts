@@ -137,11 +137,13 @@ function mountOne(api: Api, own: Own): void {
     },
     async (request) => {
       const mine = await own(request);
-      return { data: shown(await switchAlias(request, mine, { id: request.body.id, active: true }), mine) };
+      const before = await mine.get(request.body.id);
+      return { data: shown(await switchAlias(request, mine, { before, active: true }), mine) };
     },
   );
   api.delete("/api/v1/active-aliases/:id", { schema: changing }, async (request, reply) => {
-    await switchAlias(request, await own(request), { id: request.params.id, active: false });
+    const mine = await own(request);
+    await switchAlias(request, mine, { before: await mine.get(request.params.id), active: false });
     return reply.code(204).send();
   });
 }

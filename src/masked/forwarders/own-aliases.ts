@@ -59,10 +59,9 @@ export async function ownAliases(world: OwnWorld, ports: aliases.AliasPorts, acc
 export async function switchAlias(
   request: FastifyRequest,
   mine: OwnAliases,
-  { id, active }: { id: string; active: boolean },
+  { before, active }: { before: AliasRecord; active: boolean },
 ): Promise<AliasRecord> {
-  const before = await mine.get(id);
-  const after = await mine.change(id, { active });
+  const after = await mine.change(before.id, { active });
   sayChanged(request, before, after, ["active"]);
   return after;
 }

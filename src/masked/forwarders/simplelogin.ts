@@ -154,8 +154,8 @@ function mountOne(api: Api, own: Own): void {
     { bodyLimit: BODY_BYTES_MAX, schema: { ...schema, operationId: "updateMaskedAlias" } },
     async (request) => {
       const mine = await own(request);
-      const { id, active } = await mine.get(request.params.id);
-      return { enabled: (await switchAlias(request, mine, { id, active: !active })).active };
+      const before = await mine.get(request.params.id);
+      return { enabled: (await switchAlias(request, mine, { before, active: !before.active })).active };
     },
   );
   for (const method of ["PATCH", "PUT"] as const) {
